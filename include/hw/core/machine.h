@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Machine: what every board has, whatever its devices. A board's state begins
+ * with it. Created by system/, freed when the process ends.
+ *
+ * Thread: BQL unless said otherwise.
+ */
+#ifndef HW_CORE_MACHINE_H
+#define HW_CORE_MACHINE_H
+
+#include <glib.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "hw/core/io-bus.h"
+#include "hw/core/vm-ops.h"
+#include "util/aio.h"
+
+typedef struct Machine Machine;
+typedef struct PciBus PciBus;
+
+typedef enum RunState {
+    RUN_STATE_PRELAUNCH,        /* made, never started */
+    RUN_STATE_RUNNING,
+    RUN_STATE_PAUSED,           /* by the user */
+    RUN_STATE_IO_ERROR,         /* a disk with rerror/werror=stop */
+    RUN_STATE_INTERNAL_ERROR,   /* a vCPU could not go on */
+    RUN_STATE_SHUTDOWN,         /* powered off */
+} RunState;
+
+/*
+ * Told after the vCPUs were stopped (@running false) and before they start
+ * again. Main thread. A device stops or resumes its queues here.
+ */
+typedef struct RunStateListener RunStateListener;
+struct RunStateListener {
+    void (*changed)(void *opaque, bool running, RunState state);
+    void *opaque;
+};
+
+#define MACHINE_RAM_MAX 4       /* pieces of RAM */
+
+struct Machine {
+    Vm *vm;                     /* the accelerator's */
+    AioContext *ctx;            /* the main loop's */
+    IoBus *pio;
+    IoBus *mmio;
+    PciBus *pci;                /* NULL: the board has none */
+    VmRam ram[MACHINE_RAM_MAX]; /* all of it, by ascending address; fixed once made */
+    unsigned n_ram;
+    uint64_t ram_size;          /* their sum */
+    int ram_fd;                 /* the memfd behind it, from offset 0 on in that order */
+    RunState state;
+    GPtrArray *listeners;       /* of RunStateListener, the owners' */
+};
+
+/* Sets up what the board's own code doesn't. */
+void machine_init(Machine *m, AioContext *ctx);
+void machine_cleanup(Machine *m);
+
+void machine_add_listener(Machine *m, RunStateListener *l);
+void machine_remove_listener(Machine *m, RunStateListener *l);
+static inline bool machine_running(const Machine *m)
+{
+    return m->state == RUN_STATE_RUNNING;
+}
+
+/*
+ * Host address of @size bytes of RAM at @gpa, NULL unless all of them are RAM
+ * in one piece. Any thread.
+ */
+void *machine_ram_ptr(const Machine *m, uint64_t gpa, uint64_t size);
+
+/* ---- requests, obeyed by the main loop soon; any thread ---- */
+
+typedef enum ShutdownCause {
+    SHUTDOWN_HOST_SIGNAL,
+    SHUTDOWN_HOST_UI,           /* Ctrl-A x */
+    SHUTDOWN_GUEST_SHUTDOWN,    /* ACPI power-off and the like */
+    SHUTDOWN_GUEST_RESET,       /* a reset under -no-reboot */
+} ShutdownCause;
+
+/* The process ends with @status; the first request counts. */
+void machine_request_shutdown(Machine *m, ShutdownCause cause, int status);
+void machine_request_reset(Machine *m);
+/* Stop with @state, e.g. RUN_STATE_IO_ERROR. */
+void machine_request_stop(Machine *m, RunState state);
+
+#endif
