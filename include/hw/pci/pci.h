@@ -3,8 +3,9 @@
  * PCI devices and the bus that they sit on (PCI Local Bus 3.0): configuration
  * space, BARs, INTx, MSI-X.
  *
- * A device embeds a PciDevice, fills its identity, registers BARs and
- * capabilities, and plugs it. It never talks to the accelerator about
+ * A device type has type_pci_device as its parent and a PciDeviceOps as its
+ * class_data. Its realize hook registers BARs and capabilities; afterwards
+ * the base puts it on the machine's bus. It never talks to the accelerator about
  * interrupts or doorbells: it writes the eventfd of an MSI-X vector and hands
  * over the eventfds of its doorbells; that these follow masks, messages and
  * moved BARs is done here.
@@ -18,6 +19,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "hw/core/device.h"
 #include "hw/core/io-bus.h"
 #include "hw/core/machine.h"
 
@@ -48,7 +50,6 @@ typedef struct PciBar {
 #define PCI_BAR_UNMAPPED UINT64_MAX
 
 typedef struct PciDeviceOps {
-    const char *name;           /* type, for messages */
     uint16_t vendor_id, device_id;
     uint16_t subsystem_vendor_id, subsystem_id;
     uint8_t revision;
@@ -69,14 +70,12 @@ typedef struct PciDeviceOps {
 } PciDeviceOps;
 
 struct PciDevice {
-    /* Set by the owner before pci_device_init(). */
-    const PciDeviceOps *ops;
-    const char *id;             /* for messages; may be NULL */
+    Device dev;
     int devfn_wanted;           /* property addr=; PCI_DEVFN_AUTO */
     bool multifunction;         /* property */
-    int32_t bootindex;          /* property; -1: none */
 
     /* The core's; owners read. */
+    const PciDeviceOps *ops;
     PciBus *bus;                /* NULL: not plugged */
     uint8_t devfn;
     uint8_t config[PCI_CONFIG_SIZE];
@@ -89,14 +88,13 @@ struct PciDevice {
     bool irq_shown;             /* what the bus sees of it */
 };
 
-/* ---- the device's side ---- */
+/* Abstract. Properties addr=, multifunction=. */
+extern const ObjType type_pci_device;
+extern const PropType prop_pci_addr;
 
-/* Fill the header from @dev->ops. Nothing is visible to the guest yet. */
-void pci_device_init(PciDevice *dev);
-/* Free what the functions below allocated; unplugs if need be. */
-void pci_device_cleanup(PciDevice *dev);
+/* ---- the device's side, from its realize hook on ---- */
 
-/* Before plugging. @size: a power of two, 4 to 256 (pio), 16 to 2^47 (memory). */
+/* In realize. @size: a power of two, 4 to 256 (pio), 16 to 2^47 (memory). */
 void pci_bar_add(PciDevice *dev, unsigned bar, PciBarKind kind, uint64_t size,
                  const IoOps *ops, void *opaque);
 /* Where @bar answers now, PCI_BAR_UNMAPPED if it doesn't. */
@@ -129,7 +127,7 @@ bool pci_bus_master(const PciDevice *dev);
 
 /* ---- INTx ---- */
 
-/* Give it a pin (1: INTA). Before plugging. */
+/* Give it a pin (1: INTA). In realize. */
 void pci_irq_pin(PciDevice *dev, uint8_t pin);
 /* Level of the pin; the guest's interrupt-disable bit is obeyed. */
 void pci_irq_set(PciDevice *dev, bool level);
@@ -137,7 +135,7 @@ void pci_irq_set(PciDevice *dev, bool level);
 /* ---- MSI-X (pci/msix.c) ---- */
 
 /* @vectors 1 to 2048; table at 0 of memory BAR @bar, which must be free; the
- * pending bits follow. Before plugging. */
+ * pending bits follow. In realize. */
 bool pci_msix_init(PciDevice *dev, unsigned vectors, unsigned bar, GError **errp);
 bool pci_msix_enabled(const PciDevice *dev);
 unsigned pci_msix_vectors(const PciDevice *dev);    /* 0: has no MSI-X */
@@ -173,9 +171,9 @@ Machine *pci_bus_machine(const PciBus *bus);
 PciDevice *pci_bus_device(const PciBus *bus, uint8_t devfn);
 
 /*
- * Take a place on the bus: addr=, or the first free slot. Refused: place taken,
- * function other than 0 where function 0 is there without multifunction=on,
- * bootindex taken.
+ * Take a place on the bus: addr=, or the first free slot. Refused: place
+ * taken, or a function beside a function 0 that isn't multifunction=on. What
+ * realized devices do by themselves; a board does it for its own.
  */
 bool pci_device_plug(PciDevice *dev, PciBus *bus, GError **errp);
 void pci_device_unplug(PciDevice *dev);
