@@ -22,6 +22,10 @@ libjson-c-dev         -                   JSON
 libaio-dev            -                   aio=native
 liburing-dev          -                   aio=io_uring
 acpica-tools          iasl                build: ACPI tables
+busybox-static        -                   Linux guests: their user space
+fio                   fio                 Linux guests: reads and writes with checksums; bench
+e2fsprogs             -                   Linux guests: root disk of the emulated test host
+qemu-system-x86       qemu-system-x86_64  emulated test host; bench: what we compare with
 '
 
 list() {
