@@ -48,6 +48,10 @@ class Count(unittest.TestCase):
                                  record('a', 'FAIL', '1..2\nok 1 /x\nnot ok 2 - /y\n', 1))
         self.assertIn('a /y', out)
 
+    def test_case_that_aborts_its_program_counts_once(self):
+        self.assert_counts('1 passed, 1 failed, 0 skipped',
+                           record('a', 'ERROR', '1..3\nok 1 /x\nnot ok 2 /y\n', -6))
+
     def test_program_that_dies_after_passing_cases_fails(self):
         out = self.assert_counts('1 passed, 1 failed, 0 skipped',
                                  record('a', 'ERROR', '1..3\nok 1 /x\n', -6))
