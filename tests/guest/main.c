@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Start of ring 3: reads the command line, runs what it asks for, leaves. */
+#include "console.h"
+#include "cpu.h"
+#include "mem.h"
+#include "ops.h"
+
+static const struct {
+    const char *name;
+    uint64_t (*run)(const Params *p);
+} ops[] = {
+    { "read", op_bench },
+    { "write", op_bench },
+    { "rw", op_bench },
+    { "flush", op_bench },
+};
+
+static uint64_t run_one(const Params *p)
+{
+    for (unsigned i = 0; i < ARRAY_SIZE(ops); i++) {
+        if (str_eq(p->op, ops[i].name)) {
+            return ops[i].run(p);
+        }
+    }
+    fail("unknown op", p->op);
+}
+
+/* Devices are quiet and memory is free again before the next run. */
+static void run_end(uint64_t mark)
+{
+    for (unsigned i = 0; i < virtio_count(); i++) {
+        if (virtio_dev(i)->started && !virtio_reset(virtio_dev(i), 10000)) {
+            fail_num("the device does not finish its reset, device", i);
+        }
+    }
+    virtio_run_begin();
+    mem_release(mark);
+}
+
+/* Called by boot.S. */
+__attribute__((noreturn)) void guest_main(void);
+
+void guest_main(void)
+{
+    const char *cmdline;
+    uint64_t mark, errors = 0;
+    unsigned runs = 0;
+    Params p;
+
+    console_init();
+    cpu_init();
+    cmdline = mem_init();
+    params_run(cmdline, 0, &p);
+    if (!clock_init(p.clock)) {
+        fail("the TSC's frequency can't be learned from", p.clock);
+    }
+    virtio_probe();
+    mark = mem_mark();
+    while (params_run(cmdline, runs, &p)) {
+        errors += run_one(&p);
+        run_end(mark);
+        runs++;
+    }
+    params_run(cmdline, 0, &p);
+    out_begin("done");
+    out_u64("runs", runs);
+    out_u64("tsc_khz", tsc_khz);
+    out_str("tsc_source", tsc_source);
+    out_u64("errors", errors);
+    out_end();
+    cpu_exit(p.exit, errors == 0 ? p.code : 1);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The operations. Each prints at least one JSON line with an "errors" member and returns that number.
+ */
+#ifndef GUEST_OPS_H
+#define GUEST_OPS_H
+
+#include <stdint.h>
+
+#include "params.h"
+#include "virtio.h"
+
+uint64_t op_bench(const Params *p);         /* read, write, rw, flush */
+
+/* The device that an operation on one device is about. */
+VirtioDev *op_device(const Params *p);
+
+/* splitmix64: every seed gives a sequence of full period. */
+static inline uint64_t next_random(uint64_t *state)
+{
+    uint64_t z = *state += 0x9e3779b97f4a7c15u;
+
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+/* Below @n, without division. */
+static inline uint64_t random_below(uint64_t *state, uint64_t n)
+{
+    return (unsigned __int128)next_random(state) * n >> 64;
+}
+
+#endif
