@@ -8,7 +8,10 @@
 
 #include "util/err.h"
 
-enum { WORD_MAX = 63 };         /* longer words are never compared */
+enum {
+    WORD_MAX = 63,              /* longer words are never compared */
+    PREFIX_MIN = 4,             /* letters that make the beginning of a name */
+};
 
 /* One row of the edit-distance table from the two before it. */
 static unsigned distance_row(const char *a, size_t i, const char *b, size_t blen,
@@ -81,6 +84,10 @@ void suggest_offer(Suggest *s, const char *candidate)
         return;
     }
     distance = suggest_distance(s->word, candidate, s->distance);
+    if (distance > s->distance && strlen(s->word) >= PREFIX_MIN &&
+        g_ascii_strncasecmp(s->word, candidate, strlen(s->word)) == 0) {
+        distance = s->distance;         /* cut short: the weakest of reasons */
+    }
     if (distance < s->distance || (distance == s->distance && !s->best)) {
         s->best = candidate;
         s->distance = distance;

@@ -11,7 +11,9 @@
 
 #include <glib.h>
 #include <json-c/json.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 typedef struct json_object JsonValue;
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(JsonValue, json_object_put)
@@ -27,6 +29,19 @@ enum {
  * without an error.
  */
 JsonValue *json_parse(const char *text, size_t len, GError **errp);
+
+/*
+ * The integer @value, if it is one and fits. (json-c's own getters clamp and
+ * convert.)
+ */
+bool json_get_u64(JsonValue *value, uint64_t *out);
+bool json_get_i64(JsonValue *value, int64_t *out);
+
+/*
+ * The string @value, borrowed, or NULL if it is none or contains a NUL
+ * character.
+ */
+const char *json_get_str(JsonValue *value);
 
 /* "integer", "string", ..., as messages name a value's type. */
 const char *json_type_name(JsonValue *value);

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Decimal, 0x hexadecimal or 0 octal; a sign is allowed only for i64. */
+/* Decimal, 0x hexadecimal or 0 octal; only i64 may carry a sign. */
 bool scalar_parse_u64(const char *text, uint64_t *value);
 bool scalar_parse_i64(const char *text, int64_t *value);
 
