@@ -12,7 +12,7 @@
 
 typedef struct Device {
     Object obj;
-    Machine *machine;       /* set before any property is */
+    Machine *machine;       /* set before any property is; NULL before */
 } Device;
 
 extern const ObjType type_device;
@@ -32,11 +32,10 @@ const char *device_name(const Device *dev);
 
 /*
  * The property bootindex= of a type that one can boot from, kept in the
- * int32_t @member_ (-1: none). device_add() refuses one that is taken.
+ * int32_t @member_ (-1: none). Realizing refuses one that is taken.
  */
-extern const PropType prop_bootindex;
 #define DEVICE_PROP_BOOTINDEX(type_, member_) \
-    { .name = "bootindex", .type = &prop_bootindex, PROP_FIELD(type_, member_), .def = "-1", \
-      .help = "place in the boot order, from 0 on" }
+    { .name = "bootindex", .type = &prop_i32, PROP_FIELD(type_, member_), .def = "-1", \
+      .min = -1, .max = INT32_MAX, .help = "place in the boot order, from 0 on" }
 
 #endif

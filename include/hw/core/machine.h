@@ -9,6 +9,7 @@
 #define HW_CORE_MACHINE_H
 
 #include <glib.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -38,6 +39,27 @@ struct RunStateListener {
     void *opaque;
 };
 
+/* Back to power-on state at a system reset, in the order of registration. */
+typedef struct ResetHook {
+    void (*reset)(void *opaque);
+    void *opaque;
+} ResetHook;
+
+typedef enum ShutdownCause {
+    SHUTDOWN_HOST_SIGNAL,
+    SHUTDOWN_HOST_UI,           /* Ctrl-A x */
+    SHUTDOWN_GUEST_SHUTDOWN,    /* ACPI power-off and the like */
+    SHUTDOWN_GUEST_RESET,       /* a reset under -no-reboot */
+} ShutdownCause;
+
+/* What the main loop has been asked to do. */
+typedef struct MachineRequest {
+    bool shutdown, reset, stop;
+    ShutdownCause cause;
+    int status;                 /* of the process, after a shutdown */
+    RunState stop_state;
+} MachineRequest;
+
 #define MACHINE_RAM_MAX 4       /* pieces of RAM */
 
 struct Machine {
@@ -49,17 +71,26 @@ struct Machine {
     VmRam ram[MACHINE_RAM_MAX]; /* all of it, by ascending address; fixed once made */
     unsigned n_ram;
     uint64_t ram_size;          /* their sum */
-    int ram_fd;                 /* the memfd behind it, from offset 0 on in that order */
+    int ram_fd;                 /* the memfd behind all RAM */
+    void *ram_base;             /* where its offset 0 is mapped */
     RunState state;
     GPtrArray *listeners;       /* of RunStateListener, the owners' */
+    GPtrArray *devices;         /* of Device, the realized ones */
+    GPtrArray *reset_hooks;     /* of ResetHook, the owners' */
+
+    pthread_mutex_t request_lock;
+    MachineRequest request;     /* under it */
+    int request_fd;             /* an eventfd: look at machine_take_request() */
 };
 
 /* Sets up what the board's own code doesn't. */
-void machine_init(Machine *m, AioContext *ctx);
+bool machine_init(Machine *m, AioContext *ctx, GError **errp);
 void machine_cleanup(Machine *m);
 
 void machine_add_listener(Machine *m, RunStateListener *l);
 void machine_remove_listener(Machine *m, RunStateListener *l);
+/* Tells the listeners when it begins or ceases to run. */
+void machine_set_state(Machine *m, RunState state);
 static inline bool machine_running(const Machine *m)
 {
     return m->state == RUN_STATE_RUNNING;
@@ -71,19 +102,19 @@ static inline bool machine_running(const Machine *m)
  */
 void *machine_ram_ptr(const Machine *m, uint64_t gpa, uint64_t size);
 
-/* ---- requests, obeyed by the main loop soon; any thread ---- */
+void machine_add_reset(Machine *m, ResetHook *hook);
+void machine_remove_reset(Machine *m, ResetHook *hook);
+void machine_run_reset_hooks(Machine *m);
 
-typedef enum ShutdownCause {
-    SHUTDOWN_HOST_SIGNAL,
-    SHUTDOWN_HOST_UI,           /* Ctrl-A x */
-    SHUTDOWN_GUEST_SHUTDOWN,    /* ACPI power-off and the like */
-    SHUTDOWN_GUEST_RESET,       /* a reset under -no-reboot */
-} ShutdownCause;
+/* ---- requests, obeyed by the main loop soon; any thread ---- */
 
 /* The process ends with @status; the first request counts. */
 void machine_request_shutdown(Machine *m, ShutdownCause cause, int status);
 void machine_request_reset(Machine *m);
-/* Stop with @state, e.g. RUN_STATE_IO_ERROR. */
+/* Stop with @state, e.g. RUN_STATE_IO_ERROR; the first request counts. */
 void machine_request_stop(Machine *m, RunState state);
+
+/* Main loop: what was asked since the last call. */
+MachineRequest machine_take_request(Machine *m);
 
 #endif

@@ -79,6 +79,7 @@ struct PciDevice {
     PciBus *bus;                /* NULL: not plugged */
     uint8_t devfn;
     uint8_t config[PCI_CONFIG_SIZE];
+    uint8_t config_at_reset[PCI_CONFIG_SIZE];   /* as realize left it */
     uint8_t wmask[PCI_CONFIG_SIZE];     /* bits that the guest may change */
     uint8_t w1c[PCI_CONFIG_SIZE];       /* bits that it clears by writing 1 */
     uint16_t cap_next;                  /* where the next capability may begin */
@@ -162,6 +163,8 @@ typedef struct PciBusConfig {
     unsigned first_auto_slot;           /* where addr= isn't given */
     /* Legacy routing: GSI of line (slot + pin - 1) & 3. */
     uint8_t irq_gsi[4];
+    /* Byte writes to port 0xCF9, amid the address register; may be NULL. */
+    void (*port_cf9)(Machine *m, uint8_t value);
 } PciBusConfig;
 
 /* Answers at ports 0xCF8..0xCFF. Sets m->pci. */
