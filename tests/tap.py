@@ -47,9 +47,10 @@ class TapResult(unittest.TestResult):
         self.out.write(text + '\n')
         self.out.flush()
 
-    def comment(self, text):
-        for line in text.rstrip().splitlines():
-            self.say('# ' + line)
+    def explain(self, test, text):
+        # meson shows the stderr of a failed test, and of its stdout only the cases
+        sys.stderr.write(f'{name_of(test)}:\n{text.rstrip()}\n')
+        sys.stderr.flush()
 
     def report(self, ok, test, directive=''):
         self.number += 1
@@ -61,12 +62,12 @@ class TapResult(unittest.TestResult):
 
     def addError(self, test, err):
         super().addError(test, err)
-        self.comment(self.errors[-1][1])
+        self.explain(test, self.errors[-1][1])
         self.report(False, test)
 
     def addFailure(self, test, err):
         super().addFailure(test, err)
-        self.comment(self.failures[-1][1])
+        self.explain(test, self.failures[-1][1])
         self.report(False, test)
 
     def addSkip(self, test, reason):
@@ -81,7 +82,7 @@ class TapResult(unittest.TestResult):
         super().addSubTest(test, subtest, err)
         if err is not None:
             failed = issubclass(err[0], test.failureException)
-            self.comment((self.failures if failed else self.errors)[-1][1])
+            self.explain(subtest, (self.failures if failed else self.errors)[-1][1])
             self.report(False, subtest)
 
 

@@ -2,6 +2,7 @@
 """Each check of the tree passes a good tree and refuses one with a violation, naming the place."""
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -171,6 +172,7 @@ class Licence(FixtureTree):
         self.write_bare('util/bad.c', '\n' * 20 + f'/* {LICENCE} */\n')
         self.assert_refused(self.check(), 'util/bad.c')
 
+    @unittest.skipUnless(shutil.which('git'), 'needs git')
     def test_tracked_file_of_any_kind_needs_the_licence(self):
         subprocess.run(['git', 'init', '-q', self.root], check=True)
         self.write_bare('notes', 'nothing about a licence\n')
