@@ -2,13 +2,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Check what every file of the tree must have: a licence line, and lines that fit.
 
-    check-tree.py [--licence-only] [--depfile FILE --stamp FILE] SOURCE_DIR
+    check-tree.py [--lenient] [--depfile FILE --stamp FILE] SOURCE_DIR
 
 - SPDX-License-Identifier: GPL-2.0-or-later within the first five lines of every text file, but for
   formats without comments and the licence itself
-- C files: at most 100 columns, 1000 lines, no tabs, no white space at line ends
+- C files: at most 100 columns, 1000 lines, functions of at most 60 lines, no tabs, no white space
+  at line ends
 - Python files and shell scripts: at most 100 columns, no white space at line ends
-Exit status 1 and one line per violation, or 0.
+One line per violation; exit status 1 if there is one. With --lenient only the licence matters for
+the status, so that half-written code can be built.
 """
 
 import argparse
@@ -25,6 +27,7 @@ SOURCE_ENDINGS = ('.c', '.h', '.S', '.py', '.sh', '.md', 'meson.build', 'trace-e
 SKIPPED_FOLDERS = {'.git', '__pycache__'}
 MAX_COLUMNS = 100
 MAX_LINES = 1000
+MAX_FUNCTION_LINES = 60
 
 
 def git_files(root, *options):
@@ -47,7 +50,22 @@ def find_files(root):
     return files
 
 
-def check_lines(path, lines):
+def check_functions(path, lines):
+    """Bodies are what stands between a '{' and a '}' in the first column."""
+    problems = []
+    start = None
+    for number, line in enumerate(lines, 1):
+        if line == '{':
+            start = number
+        elif line.startswith('}') and start is not None:
+            if number - start - 1 > MAX_FUNCTION_LINES:
+                problems.append(f'{path}:{start}: function of {number - start - 1} lines, '
+                                f'{MAX_FUNCTION_LINES} fit')
+            start = None
+    return problems
+
+
+def check_layout(path, lines):
     is_c = path.endswith(('.c', '.h'))
     if not is_c and not path.endswith(('.py', '.sh')):
         return []
@@ -59,28 +77,31 @@ def check_lines(path, lines):
             problems.append(f'{path}:{number}: white space at the end of the line')
         if is_c and '\t' in line:
             problems.append(f'{path}:{number}: tab')
-    if is_c and len(lines) > MAX_LINES:
-        problems.append(f'{path}: {len(lines)} lines, {MAX_LINES} fit')
+    if is_c:
+        problems += check_functions(path, lines)
+        if len(lines) > MAX_LINES:
+            problems.append(f'{path}: {len(lines)} lines, {MAX_LINES} fit')
     return problems
 
 
-def check_file(root, path, licence_only):
+def check_file(root, path):
+    """(licence problems, layout problems)"""
     if os.path.basename(path) in EXEMPT_NAMES or path.endswith(EXEMPT_ENDINGS):
-        return []
+        return [], []
     try:
         with open(os.path.join(root, path), encoding='utf-8') as f:
             lines = f.read().splitlines()
     except UnicodeDecodeError:
-        return [f'{path}: neither UTF-8 text nor of a known binary kind']
-    problems = [] if licence_only else check_lines(path, lines)
+        return [f'{path}: neither UTF-8 text nor of a known binary kind'], []
+    licence = []
     if not any(LICENCE in line for line in lines[:5]):
-        problems.insert(0, f'{path}: no "{LICENCE}" in its first lines')
-    return problems
+        licence.append(f'{path}: no "{LICENCE}" in its first lines')
+    return licence, check_layout(path, lines)
 
 
 def main():
     parser = argparse.ArgumentParser(description='Check licence lines and layout of every file.')
-    parser.add_argument('--licence-only', action='store_true')
+    parser.add_argument('--lenient', action='store_true')
     parser.add_argument('--depfile')
     parser.add_argument('--stamp')
     parser.add_argument('source_dir')
@@ -88,10 +109,14 @@ def main():
     root = args.source_dir
 
     files = find_files(root)
-    problems = [p for path in files for p in check_file(root, path, args.licence_only)]
-    for problem in problems:
+    licence, layout = [], []
+    for path in files:
+        of_licence, of_layout = check_file(root, path)
+        licence += of_licence
+        layout += of_layout
+    for problem in licence + layout:
         print(problem, file=sys.stderr)
-    if problems:
+    if licence or (layout and not args.lenient):
         return 1
     if not files:
         print(f'{root}: no files found', file=sys.stderr)

@@ -166,7 +166,7 @@ class Licence(FixtureTree):
 
     def test_missing_licence_is_refused(self):
         self.write_bare('util/bad.c', 'int x;\n')
-        self.assert_refused(self.check('--licence-only'), 'util/bad.c')
+        self.assert_refused(self.check('--lenient'), 'util/bad.c')
 
     def test_licence_deep_in_the_file_is_refused(self):
         self.write_bare('util/bad.c', '\n' * 20 + f'/* {LICENCE} */\n')
@@ -180,12 +180,15 @@ class Licence(FixtureTree):
         subprocess.run(['git', '-C', self.root, 'add', '-A'], check=True)
         self.assert_refused(self.check(), 'notes')
 
-    def test_layout_is_checked_but_not_with_licence_only(self):
+    def test_layout_is_checked_and_lenience_only_warns(self):
         for text, word in [('x' * 101 + '\n', '101 columns'), ('int x; \n', 'white space'),
-                           ('\tint x;\n', 'tab'), ('\n' * 1000, '1001 lines')]:
+                           ('\tint x;\n', 'tab'), ('\n' * 1000, '1001 lines'),
+                           ('{\n' + 'x();\n' * 61 + '}\n', 'function of 61 lines')]:
             with self.subTest(word):
                 self.write('util/bad.c', text)
-                self.assert_passes(self.check('--licence-only'))
+                run = self.check('--lenient')
+                self.assertEqual(run.returncode, 0)
+                self.assertIn(word, run.stderr)
                 self.assert_refused(self.check(), 'util/bad.c', word)
 
     def test_unknown_binary_is_refused(self):
