@@ -65,9 +65,6 @@ long_entry:
     movl $TSS_SEL, %eax
     ltr %ax
     lidt idt_pointer
-    movb $0xff, %al                 /* no PIC interrupts until the driver asks */
-    outb %al, $0x21
-    outb %al, $0xa1
     pushq $USER_DS
     pushq $user_stack_top
     pushq $2                        /* flags: interrupts off until GATE_ENABLE */

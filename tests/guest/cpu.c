@@ -105,6 +105,7 @@ void cpu_init(void)
         idt_set(MSI_VECTOR_BASE + i, msi_stubs[i]);
     }
     idt_set(SPURIOUS_VECTOR, (uint64_t)spurious_entry);
+    pic_init();
     gate(GATE_ENABLE, 0, 0, 0);
 }
 

@@ -129,6 +129,12 @@ void lapic_timer(unsigned ms);
 uint64_t msi_address(void);
 uint32_t msi_data(unsigned slot);
 
+/*
+ * Both PICs: vectors from INTX_VECTOR_BASE, everything masked. Runs before interrupts are on, since the
+ * first initialization word unmasks all lines while they still have the firmware's vectors.
+ */
+void pic_init(void);
+
 /* INTx: at most INTX_DEVICES devices whose ISR registers ring 0 reads on interrupt @line. */
 #define INTX_DEVICES 64
 extern volatile uint64_t intx_queue[INTX_DEVICES];

@@ -97,8 +97,7 @@ static void ioapic_write(unsigned reg, uint32_t v)
     io[4] = v;
 }
 
-/* Both PICs: edge mode words, vectors from INTX_VECTOR_BASE, cascade on line 2, everything masked. */
-static void pic_start(void)
+void pic_init(void)
 {
     outb(0x20, 0x11);
     outb(0x21, INTX_VECTOR_BASE);
@@ -130,9 +129,6 @@ unsigned intx_attach(volatile uint8_t *isr, unsigned line, bool ioapic)
         fail_num("the device's interrupt line register holds no usable line", line);
     }
     lapic_start();
-    if (intx_devices == 0 && !ioapic) {
-        pic_start();
-    }
     intx_lapic = ioapic;
     intx_isr[intx_devices] = isr;
     intx_queue[intx_devices] = 0;
