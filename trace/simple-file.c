@@ -407,13 +407,20 @@ static void signals_give_back(void)
 
 /* ---- from open to stop ---- */
 
+static void file_close(void)
+{
+    close(file.fd);
+    file.fd = -1;
+    g_clear_pointer(&file.path, g_free);
+    g_clear_pointer(&file.out, g_free);
+}
+
 bool trace_simple_open(const char *path, GError **errp)
 {
     static bool exit_hooked;
     struct stat st;
     int fd;
 
-    trace_simple_stop();
     fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
     if (fd < 0 || fstat(fd, &st) < 0) {
         int err = errno;
@@ -424,6 +431,11 @@ bool trace_simple_open(const char *path, GError **errp)
         g_set_error(errp, G_FILE_ERROR, g_file_error_from_errno(err),
                     "Could not open trace file '%s': %s", path, g_strerror(err));
         return false;
+    }
+    if (file.running) {
+        trace_simple_stop();
+    } else if (file.fd >= 0) {
+        file_close();
     }
     file.fd = fd;
     file.path = g_strdup(path);
@@ -493,8 +505,7 @@ static void say_lost(void)
 
     trace_simple_get_stats(&stats);
     if (stats.lost > 0) {
-        dprintf(STDERR_FILENO,
-                "trace: '%s': %" PRIu64 " of %" PRIu64 " events (%.2f %%) are lost\n",
+        dprintf(STDERR_FILENO, "trace: '%s': %" PRIu64 " of %" PRIu64 " events (%.2f %%) are lost\n",
                 file.path, stats.lost, stats.written + stats.lost,
                 100.0 * (double)stats.lost / (double)(stats.written + stats.lost));
     }
@@ -518,10 +529,7 @@ void trace_simple_stop(void)
         pass();
     }
     say_lost();
-    close(file.fd);
-    file.fd = -1;
-    g_clear_pointer(&file.path, g_free);
-    g_clear_pointer(&file.out, g_free);
+    file_close();
 }
 
 void trace_simple_get_stats(TraceSimpleStats *stats)

@@ -100,8 +100,9 @@ static void report_text(const char *kind, const char *text)
     const char *loc = err_location_text();
     g_autofree char *line = NULL;
 
-    line = g_strdup_printf("%s: %s%s%s%s\n",
+    line = g_strdup_printf("%s:%s%s%s%s%s\n",
                            prog ? prog : program_invocation_short_name,
+                           loc && innermost->is_file ? "" : " ",
                            loc ? loc : "", loc ? ": " : "", kind, text);
     fflush(stdout);
     fputs(line, stderr);
@@ -163,6 +164,7 @@ static void location_link(ErrLocation *loc, char *text)
 {
     loc->outer = innermost;
     loc->text = text;
+    loc->is_file = false;
     innermost = loc;
 }
 
@@ -173,6 +175,12 @@ void err_location_push(ErrLocation *loc, const char *fmt, ...)
     va_start(ap, fmt);
     location_link(loc, g_strdup_vprintf(fmt, ap));
     va_end(ap);
+}
+
+void err_location_push_file(ErrLocation *loc, const char *path, unsigned line)
+{
+    location_link(loc, g_strdup_printf("%s:%u", path, line));
+    loc->is_file = true;
 }
 
 void err_location_push_args(ErrLocation *loc, char *const *argv, int count)

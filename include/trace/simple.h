@@ -112,7 +112,7 @@ static inline uint8_t *trace_simple_str(uint8_t *at, const char *s, uint32_t len
  * Main thread. open() makes or takes @path, leaves its content alone, and lets threads record;
  * start() empties the file, starts the writer thread, and arranges for a flush at exit() and at
  * a fatal signal; stop() writes what the rings hold and ends all this. An open file that was
- * never started gets its records at stop().
+ * never started gets its records at stop(), or is forgotten when another one is opened.
  */
 bool trace_simple_open(const char *path, GError **errp);
 bool trace_simple_is_open(void);

@@ -77,11 +77,14 @@ void report_set_progname(const char *argv0);
 typedef struct ErrLocation {
     struct ErrLocation *outer;
     char *text;
+    bool is_file;
 } ErrLocation;
 
 /* Free text, e.g. "guest.cfg:12". */
 void err_location_push(ErrLocation *loc, const char *fmt, ...)
     G_GNUC_PRINTF(2, 3);
+/* A line of a file; messages then begin with "PROGNAME:PATH:LINE: ". */
+void err_location_push_file(ErrLocation *loc, const char *path, unsigned line);
 /* @count words of @argv, e.g. "-device virtio-blk-pci,drive=f0". */
 void err_location_push_args(ErrLocation *loc, char *const *argv, int count);
 /* Hide the outer locations, for code that runs long after parsing. */

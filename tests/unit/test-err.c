@@ -102,6 +102,9 @@ static void test_messages_carry_program_location_and_kind(void)
         report_error_gerror(err);
         report_warning("careful");
         err_location_pop(&loc);
+        err_location_push_file(&loc, "a/b.cfg", 7);
+        report_warning("odd");
+        err_location_pop(&loc);
         report_info("told");
         report_warning_gerror(err);
         exit(0);
@@ -111,6 +114,7 @@ static void test_messages_carry_program_location_and_kind(void)
     g_test_trap_assert_stderr("qemu-system-x86_64: plain 1\n"
                               "qemu-system-x86_64: -device foo: 100%s\n"
                               "qemu-system-x86_64: -device foo: warning: careful\n"
+                              "qemu-system-x86_64:a/b.cfg:7: warning: odd\n"
                               "qemu-system-x86_64: info: told\n"
                               "qemu-system-x86_64: warning: 100%s\n");
 }
