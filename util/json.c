@@ -2,8 +2,9 @@
  * JSON text from outside.
  * SPDX-License-Identifier: GPL-2.0-or-later
  *
- * json-c 0.16 in strict mode still takes NaN, -01, "1.", clamps integers,
- * truncates keys at a NUL and keeps the last of several equal keys. So once
+ * json-c 0.16 in strict mode still takes NaN, -01, "1.", keys in single
+ * quotes, overlong UTF-8, clamps integers, truncates keys at a NUL and keeps the last of
+ * several equal keys. So once
  * it has accepted a text, and its structure is thereby known to be sound, a
  * scanner walks over the text once more and refuses these.
  */
@@ -25,9 +26,9 @@ typedef struct Scanner {
 } Scanner;
 
 /* One string; @p behind the opening quote on entry, behind the closing after. */
-static bool scan_string(Scanner *s, char quote, GError **errp)
+static bool scan_string(Scanner *s, GError **errp)
 {
-    for (; s->p < s->end && *s->p != quote; s->p++) {
+    for (; s->p < s->end && *s->p != '"'; s->p++) {
         if ((unsigned char)*s->p < 0x20) {
             err_set(errp, "control character in string at byte %td", s->p - s->text);
             return false;
@@ -138,7 +139,7 @@ static bool scan_word(Scanner *s, GError **errp)
         strcmp(word, "null") == 0 || number_is_sound(word)) {
         return true;
     }
-    err_set(errp, "invalid or too large number '%.40s' at byte %td", word, start - s->text);
+    err_set(errp, "invalid or too large word '%.40s' at byte %td", word, start - s->text);
     return false;
 }
 
@@ -172,9 +173,9 @@ static bool scan_token(Scanner *s, GError **errp)
         g_assert(s->depth >= 0);
         s->p++;
         return true;
-    case '"': case '\'':
+    case '"':
         s->p++;
-        if (!scan_string(s, *start, errp)) {
+        if (!scan_string(s, errp)) {
             return false;
         }
         return !is_key(s) || scan_key(s, start, errp);
@@ -239,6 +240,10 @@ JsonValue *json_parse(const char *text, size_t len, GError **errp)
         err_set(errp, "JSON parse error, NUL character");
         return NULL;
     }
+    if (!g_utf8_validate(text, (gssize)len, NULL)) {
+        err_set(errp, "JSON parse error, invalid UTF-8");
+        return NULL;
+    }
     while (len > 0 && strchr(" \t\r\n", text[len - 1])) {
         len--;
     }
@@ -247,7 +252,7 @@ JsonValue *json_parse(const char *text, size_t len, GError **errp)
         err_set_errno(errp, ENOMEM, "JSON parser");
         return NULL;
     }
-    json_tokener_set_flags(tok, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8);
+    json_tokener_set_flags(tok, JSON_TOKENER_STRICT);
     value = parse_value(tok, text, len, &local);
     json_tokener_free(tok);
     if (!local && !scan_text(text, len, &local)) {
