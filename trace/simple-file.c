@@ -505,7 +505,8 @@ static void say_lost(void)
 
     trace_simple_get_stats(&stats);
     if (stats.lost > 0) {
-        dprintf(STDERR_FILENO, "trace: '%s': %" PRIu64 " of %" PRIu64 " events (%.2f %%) are lost\n",
+        dprintf(STDERR_FILENO,
+                "trace: '%s': %" PRIu64 " of %" PRIu64 " events (%.2f %%) are lost\n",
                 file.path, stats.lost, stats.written + stats.lost,
                 100.0 * (double)stats.lost / (double)(stats.written + stats.lost));
     }

@@ -104,7 +104,8 @@ static void test_unknown_line_of_events_file_is_a_warning_with_place(void)
     }
     g_test_trap_subprocess(NULL, 0, 0);
     g_test_trap_assert_passed();
-    g_test_trap_assert_stderr("qemu-img:*/events:2: warning: trace event 'nosuch' does not exist\n");
+    g_test_trap_assert_stderr("qemu-img:*/events:2: warning: "
+                              "trace event 'nosuch' does not exist\n");
 }
 
 /* -trace PATTERN,file=F with both backends: the log stays quiet unless it was asked for. */
