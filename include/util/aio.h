@@ -8,7 +8,8 @@
  * IOThread drives its own with aio_poll().
  *
  * One iteration, in this order: poll, wait, take notifications, run bottom
- * halves, run ready handlers, run deferred work, adjust windows, run timers.
+ * halves, run ready handlers, adjust windows, run timers. Deferred work runs
+ * after a poll that found something and at the end.
  */
 #ifndef UTIL_AIO_H
 #define UTIL_AIO_H
@@ -16,6 +17,8 @@
 #include <glib.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "util/poll-policy.h"
 
 typedef struct AioContext AioContext;
 typedef struct AioHandler AioHandler;
@@ -26,8 +29,12 @@ typedef struct AioBh AioBh;
 /* Takes no thread yet: the first thread to call aio_context_enter() or
  * aio_poll() becomes the home thread. @name is copied; for logs and stats. */
 AioContext *aio_context_new(const char *name, GError **errp);
-/* No handler, bottom half or timer may be left. */
+/* The same with the fd monitor "epoll" or "ppoll" instead of the best one. */
+AioContext *aio_context_new_monitor(const char *name, const char *monitor, GError **errp);
+/* Home thread, or any when it has none. Destroys what the slots hold. No other
+ * handler, bottom half or timer may be left. NULL is fine. */
 void aio_context_free(AioContext *ctx);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(AioContext, aio_context_free)
 
 /* The context whose home is the calling thread, NULL if there is none. */
 AioContext *aio_context_current(void);
@@ -41,8 +48,9 @@ const char *aio_context_name(const AioContext *ctx);
 bool aio_poll(AioContext *ctx, bool blocking);
 
 /* For the main loop: attach it to a GMainContext. The GSource keeps no
- * reference; destroy it before aio_context_free(). */
-GSource *aio_context_gsource(AioContext *ctx);
+ * reference; destroy and unreference it before aio_context_free(). One per
+ * context. */
+GSource *aio_context_gsource(AioContext *ctx, GError **errp);
 
 /* Any thread. Make a blocking aio_poll() return. One atomic and, only when
  * the home thread sleeps, one eventfd write. */
@@ -64,14 +72,19 @@ typedef struct AioHandlerOps {
      * notifying. NULL: nothing to do. */
     void (*poll_begin)(void *opaque);
     /*
-     * The loop stops: notifications are on again when this returns. True when
-     * work arrived meanwhile; the loop then runs @poll again and doesn't sleep.
+     * The loop stops and is about to sleep: notifications are on again when
+     * this returns. True when work arrived meanwhile; the loop then runs @poll
+     * again and doesn't sleep. Also called when @poll found something without
+     * @poll_begin before it, in the look at memory that precedes every sleep: a
+     * chance to clear an fd that is stale now. NULL: nothing to do.
      */
     bool (*poll_end)(void *opaque);
 } AioHandlerOps;
 
-/* @ops and @opaque live until aio_handler_remove(). @fd stays the caller's.
- * Level-triggered. Cannot fail (memory aside); a bad fd is a programming error. */
+/* @ops and @opaque live until aio_handler_remove(). @fd stays the caller's, who
+ * closes it after that; one handler per fd. Level-triggered: called again until
+ * the fd is drained. An error or hang-up of the fd calls both directions that are
+ * watched. Cannot fail (memory aside); a bad fd is a programming error. */
 AioHandler *aio_handler_add(AioContext *ctx, int fd, const AioHandlerOps *ops, void *opaque);
 /* No callback of @h starts after this returns, also when called from inside
  * one; if it was in polling state, @poll_end isn't called. */
@@ -139,6 +152,7 @@ typedef struct AioTimer {
     void *opaque;
     int64_t deadline_ns;                /* -1: not armed */
     unsigned heap_index;                /* the loop's */
+    uint64_t seq;                       /* the loop's */
 } AioTimer;
 
 void aio_timer_init(AioTimer *t, AioContext *ctx, void (*fn)(void *opaque), void *opaque);
@@ -163,13 +177,29 @@ void aio_slot_set(AioContext *ctx, AioSlot slot, void *value, void (*destroy)(vo
 
 /* ---- polling parameters ----------------------------------------------- */
 
-typedef struct AioPollParams {
-    int64_t max_ns;                     /* 0: no busy polling */
-    int64_t grow;                       /* factor; 0 means 2 */
-    int64_t shrink;                     /* divisor; 0: to zero at once */
-} AioPollParams;
-
 /* Any thread; in effect at once, resets what was learned. */
 void aio_set_poll_params(AioContext *ctx, const AioPollParams *params);
+/* Any thread: what was set last. A new context doesn't poll (max_ns is 0). */
+AioPollParams aio_get_poll_params(AioContext *ctx);
+
+/* ---- books -------------------------------------------------------------- */
+
+/* Counted since the context was made; times are ns. */
+typedef struct AioStats {
+    uint64_t iterations;                /* of aio_poll() */
+    uint64_t waits;                     /* times the loop went to sleep */
+    uint64_t fd_checks;                 /* looks at the fds without sleeping */
+    uint64_t polled_hit_ns;             /* polling that ended with work */
+    uint64_t polled_miss_ns;            /* polling that ended without */
+    uint64_t wakeups_poll;              /* handlers that found work by polling */
+    uint64_t wakeups_fd;                /* pollable handlers that were woken by their fd */
+    uint64_t windows_grown;
+    uint64_t windows_shrunk;
+    uint64_t windows_reset;             /* by parameters, or idle and off the poll list */
+    uint64_t window_ns;                 /* the largest window now */
+} AioStats;
+
+/* Any thread. Each field is true; the fields are not of one moment. */
+void aio_get_stats(AioContext *ctx, AioStats *stats);
 
 #endif

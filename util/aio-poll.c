@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Step 1 of the request path: something changed in memory, or an eventfd fired.
+ * Next: step 2, virtio/virtqueue.c, called through the handler's poll() or
+ * readable(). On the way back the completion is seen here as well: the I/O engine's
+ * ring is one more handler.
+ *
+ * The loop polls as long as that pays by util/poll-policy.c. It stays in the
+ * polling state from one success to the next; only before it sleeps does it tell
+ * the handlers to have themselves notified again.
+ */
+#include "aio-internal.h"
+
+#define IDLE_NS 1000000000              /* without an event for so long, nobody polls it */
+#define CALLS_PER_CLOCK 16              /* looks at handlers between two at the clock */
+
+/* ---- the list ------------------------------------------------------------- */
+
+static unsigned poll_nothing(void *opaque)
+{
+    return 0;
+}
+
+static void list_changed(AioContext *ctx)
+{
+    int64_t max = 0;
+
+    for (unsigned i = 0; i < ctx->poll_count; i++) {
+        AioHandler *h = ctx->poll_list[i].handler;
+
+        if (h) {
+            max = MAX(max, h->window_ns);
+        }
+    }
+    ctx->window_max_ns = max;
+    ctx->poll_stride = MAX(CALLS_PER_CLOCK / MAX(ctx->poll_count, 1), 1);
+    atomic_store_explicit(&ctx->books.window_ns, max, memory_order_relaxed);
+}
+
+void poll_list_add(AioHandler *h)
+{
+    AioContext *ctx = h->ctx;
+
+    if (ctx->poll_count == ctx->poll_size) {
+        ctx->poll_size = MAX(8, ctx->poll_size * 2);
+        ctx->poll_list = g_renew(PollEntry, ctx->poll_list, ctx->poll_size);
+    }
+    aio_handler_count(h, -1);
+    h->poll_index = ctx->poll_count++;
+    aio_handler_count(h, 1);
+    h->begun = h->looked = false;
+    h->last_event_ns = fast_clock_ns(&ctx->clock);
+    ctx->poll_list[h->poll_index] = (PollEntry) {
+        .poll = h->ops->poll,
+        .opaque = h->opaque,
+        .handler = h,
+    };
+    ctx->poll_unbegun = true;
+    list_changed(ctx);
+}
+
+/* The entry stays until no turn is under way. */
+void poll_list_remove(AioHandler *h)
+{
+    AioContext *ctx = h->ctx;
+
+    ctx->poll_list[h->poll_index] = (PollEntry) { .poll = poll_nothing };
+    ctx->poll_dirty = true;
+    aio_handler_count(h, -1);
+    h->poll_index = NOT_POLLED;
+    aio_handler_count(h, 1);
+    list_changed(ctx);
+}
+
+void poll_list_compact(AioContext *ctx)
+{
+    unsigned n = 0;
+
+    if (likely(!ctx->poll_dirty)) {
+        return;
+    }
+    for (unsigned i = 0; i < ctx->poll_count; i++) {
+        PollEntry *e = &ctx->poll_list[i];
+
+        if (e->handler) {
+            e->handler->poll_index = n;
+            ctx->poll_list[n++] = *e;
+        }
+    }
+    ctx->poll_count = n;
+    ctx->poll_dirty = false;
+    list_changed(ctx);
+}
+
+/* ---- windows ---------------------------------------------------------------- */
+
+static void window_set(AioHandler *h, int64_t window_ns)
+{
+    h->window_ns = window_ns;
+    list_changed(h->ctx);
+}
+
+static void window_adjust(AioHandler *h, int64_t wait_ns)
+{
+    AioContext *ctx = h->ctx;
+
+    switch (poll_policy_verdict(wait_ns, h->window_ns, &ctx->params)) {
+    case POLL_WINDOW_GROW:
+        book_add(&ctx->books.windows_grown, 1);
+        break;
+    case POLL_WINDOW_SHRINK:
+        book_add(&ctx->books.windows_shrunk, 1);
+        break;
+    default:
+        return;
+    }
+    window_set(h, poll_policy_next(wait_ns, h->window_ns, &ctx->params));
+}
+
+static void window_reset(AioHandler *h)
+{
+    if (h->window_ns > 0) {
+        book_add(&h->ctx->books.windows_reset, 1);
+        window_set(h, 0);
+    }
+}
+
+void aio_apply_params(AioContext *ctx, const AioPollParams *params)
+{
+    ctx->params = *params;
+    for (unsigned i = 0; i < ctx->handler_count; i++) {
+        window_reset(ctx->handlers[i]);
+    }
+}
+
+/* For handlers that were woken by their fds; those that were polled are done already. */
+void aio_adjust_windows(AioContext *ctx)
+{
+    for (unsigned i = 0; ctx->fd_events > 0 && i < ctx->poll_count; i++) {
+        AioHandler *h = ctx->poll_list[i].handler;
+
+        if (h && h->fd_event) {
+            int64_t since = h->was_idle ? h->last_event_ns : ctx->wait_start_ns;
+
+            h->fd_event = h->was_idle = false;
+            ctx->fd_events--;
+            window_adjust(h, ctx->woke_ns - since);
+            h->last_event_ns = ctx->woke_ns;
+        }
+    }
+}
+
+/* ---- polling ------------------------------------------------------------------- */
+
+static void poll_begin_all(AioContext *ctx)
+{
+    ctx->poll_unbegun = false;
+    ctx->poll_begun = true;
+    for (unsigned i = 0; i < ctx->poll_count; i++) {
+        AioHandler *h = ctx->poll_list[i].handler;
+
+        if (h && !h->begun) {
+            h->begun = true;
+            if (h->ops->poll_begin) {
+                h->ops->poll_begin(h->opaque);
+            }
+        }
+    }
+}
+
+static void poll_hit(AioContext *ctx, unsigned i, int64_t now)
+{
+    AioHandler *h = ctx->poll_list[i].handler;
+
+    book_add(&ctx->books.wakeups_poll, 1);
+    if (!h) {                           /* removed meanwhile */
+        return;
+    }
+    h->looked = ctx->poll_begun = true;
+    h->last_event_ns = now;
+    if (now - ctx->wait_start_ns > h->window_ns) {
+        window_adjust(h, now - ctx->wait_start_ns);
+    }
+}
+
+/* Look at every handler once. The list may grow and entries may die meanwhile. */
+static unsigned poll_turn(AioContext *ctx, int64_t now)
+{
+    unsigned work = 0;
+
+    for (unsigned i = 0; i < ctx->poll_count; i++) {
+        PollEntry *e = &ctx->poll_list[i];
+        unsigned n = e->poll(e->opaque);
+
+        if (unlikely(n > 0)) {
+            work += n;
+            poll_hit(ctx, i, now);
+        }
+    }
+    return work;
+}
+
+static bool poll_once(AioContext *ctx, int64_t now)
+{
+    if (poll_turn(ctx, now) == 0) {
+        return false;
+    }
+    aio_run_deferred(ctx);
+    return true;
+}
+
+/* Poll from @start to @end. The time of a success is that of the last look at the clock. */
+static bool poll_busy(AioContext *ctx, int64_t start, int64_t end)
+{
+    int64_t now = start;
+
+    if (ctx->poll_unbegun) {
+        poll_begin_all(ctx);
+    }
+    while (now < end && !ctx->ready_head) {
+        for (unsigned turn = 0; turn < ctx->poll_stride; turn++) {
+            if (unlikely(aio_is_notified(ctx))) {
+                goto out;
+            }
+            if (poll_once(ctx, now)) {
+                book_add(&ctx->books.polled_hit_ns, now - start);
+                return true;
+            }
+        }
+        now = fast_clock_ns(&ctx->clock);
+        if (ctx->unpolled > 0 && now - ctx->fd_checked_ns >= AIO_FD_CHECK_NS) {
+            aio_look_at_fds(ctx);
+        }
+    }
+out:
+    book_add(&ctx->books.polled_miss_ns, MAX(now - start, 0));
+    return false;
+}
+
+/* Handlers that nothing happens to leave the list. */
+static void sweep_idle(AioContext *ctx, int64_t now)
+{
+    ctx->idle_swept_ns = now;
+    for (unsigned i = 0; i < ctx->poll_count; i++) {
+        AioHandler *h = ctx->poll_list[i].handler;
+
+        if (!h || now - h->last_event_ns < IDLE_NS) {
+            continue;
+        }
+        if (h->begun && h->ops->poll_end && h->ops->poll_end(h->opaque)) {
+            h->begun = false;
+            h->last_event_ns = now;     /* not idle after all: this turn will see it */
+            ctx->poll_unbegun = true;
+        } else if (!h->removed) {
+            poll_list_remove(h);
+            window_reset(h);
+        }
+    }
+}
+
+/*
+ * Until when it is worth to poll: for the largest window, and to the next timer if
+ * that is a wait that the policy would learn to poll through. Never past a timer.
+ */
+static int64_t poll_end_ns(AioContext *ctx)
+{
+    int64_t deadline = aio_next_deadline(ctx);
+    int64_t end;
+
+    if (ctx->params.max_ns == 0 || ctx->unpollable > 0) {
+        return 0;
+    }
+    if (deadline != NO_DEADLINE && deadline - ctx->wait_start_ns <= ctx->params.max_ns) {
+        return deadline;
+    }
+    if (__builtin_add_overflow(ctx->wait_start_ns, ctx->window_max_ns, &end)) {
+        return deadline;
+    }
+    return MIN(end, deadline);
+}
+
+bool aio_poll_phase(AioContext *ctx, bool may_wait)
+{
+    int64_t now, end;
+
+    if (ctx->poll_count == 0) {
+        return false;
+    }
+    now = fast_clock_ns(&ctx->clock);
+    if (unlikely(now - ctx->idle_swept_ns >= IDLE_NS)) {
+        sweep_idle(ctx, now);
+    }
+    if (ctx->wait_over) {
+        ctx->wait_over = false;
+        ctx->wait_start_ns = now;
+    }
+    end = may_wait ? poll_end_ns(ctx) : 0;
+    if (end > now) {
+        return poll_busy(ctx, now, end);
+    }
+    return poll_once(ctx, now);
+}
+
+static bool poll_end_one(AioContext *ctx, unsigned i)
+{
+    AioHandler *h = ctx->poll_list[i].handler;
+    PollEntry *e;
+
+    if (!h || !(h->begun || h->looked)) {
+        return false;
+    }
+    h->begun = h->looked = false;
+    if (!h->ops->poll_end || !h->ops->poll_end(h->opaque)) {
+        return false;
+    }
+    e = &ctx->poll_list[i];
+    if (e->poll(e->opaque) > 0) {
+        poll_hit(ctx, i, fast_clock_ns(&ctx->clock));
+    }
+    return true;
+}
+
+bool aio_poll_stop(AioContext *ctx)
+{
+    bool found = false;
+
+    if (!ctx->poll_begun) {
+        return false;
+    }
+    ctx->poll_begun = false;
+    ctx->poll_unbegun = true;
+    for (unsigned i = 0; i < ctx->poll_count; i++) {
+        found |= poll_end_one(ctx, i);
+    }
+    if (found) {
+        aio_run_deferred(ctx);
+    }
+    return found;
+}
