@@ -16,16 +16,22 @@
 #ifndef BLOCK_BLK_REQ_H
 #define BLOCK_BLK_REQ_H
 
+#include "config-host.h"
+
 #include <assert.h>
+#ifdef CONFIG_LINUX_AIO
 #include <libaio.h>
+#endif
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/uio.h>
 
 #include "util/aio.h"
+#include "util/thread-pool.h"
 
 typedef struct BlkReq BlkReq;
 typedef struct BlockNode BlockNode;
+struct FileState;
 
 /* @ret: 0 or -errno. Short transfers were finished or turned into an error. */
 typedef void BlkDone(BlkReq *req, void *opaque, int ret);
@@ -64,14 +70,21 @@ struct BlkReq {
     AioContext *ctx;            /* where it completes */
     int ret;                    /* while on a completion list */
     BlkReq *next;               /* of whoever holds the request now */
-    int64_t start_ns;           /* accounting, 0 if off */
+    uint64_t start_ticks;       /* accounting, of the backend */
     BlkFrame frames[BLK_REQ_FRAMES];
-    /* The engine's own. */
+    /* Of the file drivers: the file, and what an engine needs for this request. */
+    struct FileState *file;
     union {
+#ifdef CONFIG_LINUX_AIO
         struct iocb iocb;
+#endif
+        struct {
+            PoolWork work;
+            int64_t skip;               /* bytes that are done already */
+            int ret;
+        } worker;
         uint64_t words[10];
     } engine;
-    int engine_fd;
 };
 
 /* @done and @opaque become frame 0. */

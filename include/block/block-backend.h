@@ -48,8 +48,12 @@ bool blk_is_read_only(const BlockBackend *blk);
 int64_t blk_length(BlockBackend *blk);
 void blk_get_limits(BlockBackend *blk, BlkLimits *limits);
 
-/* Off: every write is durable when it completes. Any thread. */
-void blk_set_write_cache(BlockBackend *blk, bool on);
+/*
+ * Off: every write is durable when it completes. Any thread. Switching off
+ * blocks until what completed before is durable too; -errno when that fails,
+ * and then the cache stays on.
+ */
+int blk_set_write_cache(BlockBackend *blk, bool on);
 bool blk_write_cache(const BlockBackend *blk);
 /* What the node's or drive's cache options asked for: the device's default. */
 bool blk_default_write_cache(const BlockBackend *blk);
@@ -64,7 +68,26 @@ void blk_set_resize_cb(BlockBackend *blk, void (*fn)(void *opaque), void *opaque
  */
 int blk_submit(BlockBackend *blk, BlkReq *req);
 
-/* Requests in flight through this backend in all contexts; for drain. */
+/* Requests in flight through this backend in all contexts. Any thread. */
 unsigned blk_in_flight(const BlockBackend *blk);
+
+/*
+ * Main thread. Wait until nothing is in flight. The user has seen to it that no
+ * request starts meanwhile. May be called from a bottom half of the main loop.
+ */
+void blk_drain(BlockBackend *blk);
+
+/* What went through since blk_open(), over all contexts. Any thread. */
+typedef struct BlkOpStats {
+    uint64_t count, bytes, errors;      /* requests that completed; those that failed */
+    uint64_t time_ns;                   /* sum over both */
+} BlkOpStats;
+
+typedef struct BlkStats {
+    BlkOpStats op[BLK_OP_MAX];
+    uint64_t refused;                   /* by blk_submit() itself */
+} BlkStats;
+
+void blk_get_stats(const BlockBackend *blk, BlkStats *stats);
 
 #endif

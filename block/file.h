@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The file and host_device drivers: fields and functions that their source
+ * files share. file.c is the request path, file-open.c set-up, file-worker.c
+ * what runs in a pool worker, file-lock.c the locks against other processes.
+ */
+#ifndef BLOCK_FILE_H
+#define BLOCK_FILE_H
+
+#include "engine.h"
+
+/* Constant while the node is open, unless a comment says otherwise. */
+typedef struct FileState {
+    int fd;
+    bool direct;                        /* opened with O_DIRECT */
+    bool no_flush;
+    bool unmap;
+    bool is_device;                     /* a block device, else a regular file */
+    bool engine_flush;                  /* the engine can flush this file */
+    uint32_t request_align;             /* of offset and bytes, for O_DIRECT; else 1 */
+    uint32_t mem_align;                 /* of buffers, for O_DIRECT; else 1 */
+    const BlkEngine *engine;
+    char *filename;
+
+    /* Learned on the way, by any thread: not tried again. */
+    atomic_bool no_punch_hole, no_zero_range;
+} FileState;
+
+/* BlockDriver.submit of both drivers. */
+int file_submit(BlockNode *node, BlkReq *req);
+
+/*
+ * Finish @req in a pool worker, from byte @skip on: everything that the engine
+ * can't do or did by halves. The engine has let go of the request.
+ */
+int file_worker_submit(FileState *f, BlkReq *req, int64_t skip);
+
+#endif

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Request path, step 5, second half: aio=io_uring.
+ * From file.c; back to block-backend.c (step 4) through the request's frames.
+ *
+ * One ring per AioContext. Requests queue up and enter the kernel once, at the
+ * end of the round. Completions are seen by peeking the completion queue, or by
+ * the ring's fd while the loop sleeps.
+ *
+ * The ring uses default task work. Peeked completions appear in it although we
+ * never enter the kernel for them; with DEFER_TASKRUN they would not, and with
+ * COOP_TASKRUN only at the next timer tick.
+ */
+#include <errno.h>
+#include <liburing.h>
+#include <limits.h>
+
+#include "block-ctx.h"
+#include "file.h"
+#include "trace/trace-block.h"
+#include "util/err.h"
+
+/* Submission entries; a larger batch takes several system calls. */
+#define SQ_ENTRIES 128
+/* In flight per AioContext; what is more waits in our queue, so that the
+ * completion queue can't overflow. */
+#define DEPTH_MAX 1024
+/* When the kernel takes nothing and nothing is in flight that would wake us. */
+#define RETRY_NS 1000000
+
+typedef struct UringState {
+    AioContext *ctx;
+    BlockCtx *bc;
+    struct io_uring ring;
+    unsigned depth, in_flight;          /* in the submission or completion queue or between */
+    BlkReq *queue_head;
+    BlkReq **queue_tail;
+    AioDefer flush;
+    AioHandler *handler;
+    AioTimer retry;
+} UringState;
+
+static void queue_push(UringState *us, BlkReq *req)
+{
+    req->next = NULL;
+    *us->queue_tail = req;
+    us->queue_tail = &req->next;
+    aio_defer(us->ctx, &us->flush);
+}
+
+/* ---- completions ------------------------------------------------------------ */
+
+static void cqe_done(UringState *us, BlkReq *req, int res, bool polled)
+{
+    us->in_flight--;
+    trace_luring_process_completion(us, req, res, polled);
+    if (G_UNLIKELY(res == -EAGAIN || res == -EINTR)) {
+        queue_push(us, req);
+        return;
+    }
+    engine_done(req, res, req->op == BLK_FLUSH ? 0 : req->bytes);
+}
+
+static unsigned uring_reap(UringState *us, bool polled)
+{
+    struct io_uring_cq *cq = &us->ring.cq;
+    unsigned n = 0;
+
+    /* The acquire load of tail inside io_uring_cq_ready() pairs with the kernel's
+     * release after it has filled an entry. */
+    while (io_uring_cq_ready(&us->ring) > 0) {
+        struct io_uring_cqe *cqe = &cq->cqes[*cq->khead & cq->ring_mask];
+        BlkReq *req = io_uring_cqe_get_data(cqe);
+        int res = cqe->res;
+
+        if (n++ == 0) {
+            block_ctx_batch_begin(us->bc);
+        }
+        /* A release store: the entry was read. Before the completion, which may
+         * come back here from a nested loop. */
+        io_uring_cq_advance(&us->ring, 1);
+        cqe_done(us, req, res, polled);
+    }
+    if (n > 0) {
+        block_ctx_batch_end(us->bc);
+        if (us->queue_head) {
+            aio_defer(us->ctx, &us->flush);
+        }
+    }
+    return n;
+}
+
+static void uring_readable(void *opaque)
+{
+    uring_reap(opaque, false);
+}
+
+static unsigned uring_poll(void *opaque)
+{
+    return uring_reap(opaque, true);
+}
+
+/* The fd stays readable as long as there are completions: only look once more. */
+static bool uring_poll_end(void *opaque)
+{
+    UringState *us = opaque;
+
+    return io_uring_cq_ready(&us->ring) > 0;
+}
+
+static const AioHandlerOps uring_ops = {
+    .name = "io_uring",
+    .readable = uring_readable,
+    .poll = uring_poll,
+    .poll_end = uring_poll_end,
+};
+
+/* ---- submission ---------------------------------------------------------------- */
+
+static void sqe_fill(struct io_uring_sqe *sqe, BlkReq *req)
+{
+    const struct iovec *v = req->iov;
+    int fd = req->file->fd;
+    /* A single piece saves the kernel the copy of the vector. */
+    bool single = req->niov == 1 && v->iov_len <= INT_MAX;
+
+    switch (req->op) {
+    case BLK_READ:
+        if (single) {
+            io_uring_prep_read(sqe, fd, v->iov_base, v->iov_len, req->offset);
+        } else {
+            io_uring_prep_readv(sqe, fd, v, req->niov, req->offset);
+        }
+        break;
+    case BLK_WRITE:
+        if (single) {
+            io_uring_prep_write(sqe, fd, v->iov_base, v->iov_len, req->offset);
+        } else {
+            io_uring_prep_writev(sqe, fd, v, req->niov, req->offset);
+        }
+        sqe->rw_flags = req->flags & BLK_REQ_FUA ? RWF_DSYNC : 0;
+        break;
+    default:
+        io_uring_prep_fsync(sqe, fd, IORING_FSYNC_DATASYNC);
+        break;
+    }
+    io_uring_sqe_set_data(sqe, req);
+}
+
+/* Move requests from our queue to the ring's until one of them is exhausted. */
+static void sq_fill(UringState *us)
+{
+    while (us->queue_head && us->in_flight < us->depth) {
+        struct io_uring_sqe *sqe = io_uring_get_sqe(&us->ring);
+        BlkReq *req = us->queue_head;
+
+        if (!sqe) {
+            break;
+        }
+        us->queue_head = req->next;
+        us->in_flight++;
+        sqe_fill(sqe, req);
+    }
+    if (!us->queue_head) {
+        us->queue_tail = &us->queue_head;
+    }
+}
+
+static void uring_flush(void *opaque)
+{
+    UringState *us = opaque;
+    unsigned ready;
+
+    for (;;) {
+        int ret;
+
+        sq_fill(us);
+        ready = io_uring_sq_ready(&us->ring);
+        if (ready == 0) {
+            break;
+        }
+        ret = io_uring_submit(&us->ring);
+        trace_luring_io_uring_submit(us, ready, ret);
+        if (ret == -EINTR) {
+            continue;
+        }
+        if (ret <= 0) {
+            break;                      /* EAGAIN, EBUSY: the entries stay in the ring */
+        }
+    }
+    /* Some files complete while they are submitted. */
+    uring_reap(us, true);
+    if (io_uring_sq_ready(&us->ring) > 0 || (us->queue_head && us->in_flight == 0)) {
+        aio_timer_set(&us->retry, aio_clock_ns() + RETRY_NS);
+    }
+}
+
+/* ---- life -------------------------------------------------------------------------- */
+
+static void uring_destroy(void *opaque)
+{
+    UringState *us = opaque;
+
+    g_assert(us->in_flight == 0 && !us->queue_head);
+    aio_defer_cancel(us->ctx, &us->flush);
+    aio_timer_cancel(&us->retry);
+    aio_handler_remove(us->handler);
+    io_uring_queue_exit(&us->ring);
+    g_free(us);
+}
+
+static int ring_create(struct io_uring *ring, unsigned cq_entries)
+{
+    struct io_uring_params params = {
+        .flags = IORING_SETUP_CLAMP | IORING_SETUP_CQSIZE,
+        .cq_entries = cq_entries,
+    };
+
+    return io_uring_queue_init_params(SQ_ENTRIES, ring, &params);
+}
+
+static int uring_create(AioContext *ctx, BlockCtx *bc, UringState **out)
+{
+    UringState *us = g_new0(UringState, 1);
+    int ret = ring_create(&us->ring, DEPTH_MAX);
+
+    if (ret < 0) {
+        g_free(us);
+        return ret;
+    }
+    /* Spares the kernel a look at the fd table on every enter; needn't work. */
+    io_uring_register_ring_fd(&us->ring);
+    us->ctx = ctx;
+    us->bc = bc;
+    us->depth = MIN(us->ring.cq.ring_entries, DEPTH_MAX);
+    us->queue_tail = &us->queue_head;
+    aio_defer_init(&us->flush, uring_flush, us);
+    aio_timer_init(&us->retry, ctx, uring_flush, us);
+    us->handler = aio_handler_add(ctx, us->ring.ring_fd, &uring_ops, us);
+    aio_slot_set(ctx, AIO_SLOT_IO_URING, us, uring_destroy);
+    *out = us;
+    return 0;
+}
+
+static bool uring_available(GError **errp)
+{
+    struct io_uring ring;
+    int ret = ring_create(&ring, SQ_ENTRIES);
+
+    if (ret < 0) {
+        err_set_errno(errp, ret, "aio=io_uring: the kernel refuses an io_uring%s",
+                      ret == -EPERM ? " (see /proc/sys/kernel/io_uring_disabled)" : "");
+        return false;
+    }
+    io_uring_queue_exit(&ring);
+    return true;
+}
+
+static int uring_submit(AioContext *ctx, BlkReq *req)
+{
+    UringState *us = aio_slot_get(ctx, AIO_SLOT_IO_URING);
+
+    if (G_UNLIKELY(!us)) {
+        int ret = uring_create(ctx, block_ctx(ctx), &us);
+
+        if (ret < 0) {
+            return engine_unusable_here(ctx, req, "io_uring", ret);
+        }
+    }
+    trace_luring_queue(us, req, req->file->fd, req->offset, req->bytes);
+    queue_push(us, req);
+    return 0;
+}
+
+const BlkEngine engine_io_uring = {
+    .name = "io_uring",
+    .available = uring_available,
+    .submit = uring_submit,
+};
