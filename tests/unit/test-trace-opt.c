@@ -65,14 +65,12 @@ static void test_bad_options_are_refused_by_name(void)
         const char *text, *message;
     } cases[] = {
         { "tost_int", "trace event 'tost_int' does not exist; did you mean 'test_int'?" },
-        { "enable=test_int,fiel=x", "Invalid parameter 'fiel' of -trace, there are enable, events "
-          "and file; did you mean 'file'?" },
-        { "test_int,test_void", "'test_void' in -trace is not KEY=VALUE; only the first item may "
-          "be a pattern alone" },
-        { "enable=", "-trace enable= wants a value" },
-        { "", "-trace enable= wants a value" },
-        { "test_int,file=", "-trace file= wants a value" },
-        { "test_int,enable=test_void", "-trace enable= is given twice; repeat the option instead" },
+        { "enable=test_int,fiel=x", "Invalid parameter 'fiel'; did you mean 'file'?" },
+        { "test_int,test_void", "Expected '=' after parameter 'test_void'" },
+        { "test_int,help", "'help' of -trace stands alone" },
+        { "enable=", "'enable=' of -trace wants a value" },
+        { "test_int,events=", "'events=' of -trace wants a value" },
+        { "test_int,file=", "'file=' of -trace wants a value" },
         { "events=/nonexistent/e", "Could not read '/nonexistent/e': No such file or directory" },
         { "file=/nonexistent/f",
           "Could not open trace file '/nonexistent/f': No such file or directory" },
