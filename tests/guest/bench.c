@@ -29,11 +29,13 @@ typedef struct Lane {
     DevStats *stats;
     uint64_t next;              /* sequential: next block */
     uint64_t random;
+    bool counts_irqs;           /* false: an earlier queue of the device has the same vector */
 } Lane;
 
 typedef struct Bench {
     const Params *p;
     Lane *lanes;
+    Vq *queues[MAX_LANES];
     unsigned nlanes;
     DevStats *stats;
     unsigned ndevs;
@@ -43,6 +45,7 @@ typedef struct Bench {
     uint64_t in_flight;
     uint64_t last_progress;     /* TSC at the last completion */
     uint64_t elapsed;           /* cycles of the measured phase */
+    uint64_t missed_irqs;       /* completions whose interrupt never came */
 } Bench;
 
 static uint32_t pick_type(const Bench *b, Lane *l)
@@ -150,29 +153,6 @@ static void check_stall(Bench *b, uint64_t now)
     }
 }
 
-/* Wait until an interrupt has come, unless a used ring has something already. */
-static void wait_irq(Bench *b)
-{
-    uint64_t seen = irq_total;
-    bool idle = true;
-
-    for (unsigned i = 0; i < b->nlanes; i++) {
-        idle &= vq_irq_on(b->lanes[i].q.vq);
-    }
-    if (idle) {
-        if (str_eq(b->p->wait, "hlt")) {
-            cpu_wait_irq(seen);
-        } else {
-            while (irq_total == seen && rdtsc() - b->last_progress < tsc_khz * 100) {
-                cpu_pause();
-            }
-        }
-    }
-    for (unsigned i = 0; i < b->nlanes; i++) {
-        vq_irq_off(b->lanes[i].q.vq);
-    }
-}
-
 static bool all_turns(Bench *b)
 {
     bool any = false;
@@ -186,7 +166,8 @@ static bool all_turns(Bench *b)
 /* Run until @cycles have passed, or every device has answered b->limit requests; then drain. */
 static void phase(Bench *b, uint64_t cycles)
 {
-    bool intr = str_eq(b->p->complete, "intr"), pause = b->p->pause;
+    bool intr = str_eq(b->p->complete, "intr"), halt = str_eq(b->p->wait, "hlt");
+    bool pause = b->p->pause;
     uint64_t begin = rdtsc(), now = begin;
 
     b->stopping = false;
@@ -203,7 +184,7 @@ static void phase(Bench *b, uint64_t cycles)
         if (all_turns(b)) {
             now = b->last_progress;
         } else if (intr) {
-            wait_irq(b);
+            b->missed_irqs += !blkq_wait(b->queues, b->nlanes, halt);
             now = rdtsc();
         } else {
             if (pause) {
@@ -234,7 +215,7 @@ static void stats_begin(Bench *b)
     }
     for (unsigned i = 0; i < b->nlanes; i++) {
         b->lanes[i].stats->kicks -= b->lanes[i].q.vq->kicks;
-        b->lanes[i].stats->interrupts -= *b->lanes[i].q.vq->irqs;
+        b->lanes[i].stats->interrupts -= b->lanes[i].counts_irqs ? *b->lanes[i].q.vq->irqs : 0;
     }
 }
 
@@ -242,7 +223,7 @@ static void stats_end(Bench *b)
 {
     for (unsigned i = 0; i < b->nlanes; i++) {
         b->lanes[i].stats->kicks += b->lanes[i].q.vq->kicks;
-        b->lanes[i].stats->interrupts += *b->lanes[i].q.vq->irqs;
+        b->lanes[i].stats->interrupts += b->lanes[i].counts_irqs ? *b->lanes[i].q.vq->irqs : 0;
         b->lanes[i].stats->bad_ids += b->lanes[i].q.bad_ids;
     }
 }
@@ -271,7 +252,7 @@ static uint64_t print_device(const Bench *b, const DevStats *st)
 {
     const Params *p = b->p;
     bool intr = str_eq(p->complete, "intr");
-    uint64_t ns = cycles_to_ns(b->elapsed), errors = st->errors + st->bad_ids;
+    uint64_t ns = cycles_to_ns(b->elapsed), errors = st->errors + st->bad_ids + b->missed_irqs;
 
     out_begin(p->op);
     out_u64("dev", st->dev->index);
@@ -283,6 +264,7 @@ static uint64_t print_device(const Bench *b, const DevStats *st)
     out_str("complete", p->complete);
     if (intr) {
         out_str("wait", p->wait);
+        out_u64("missed_interrupts", b->missed_irqs);
     }
     out_bool("event_idx", st->dev->accepted & F(VIRTIO_RING_F_EVENT_IDX));
     out_bool("indirect", st->dev->accepted & F(VIRTIO_RING_F_INDIRECT_DESC));
@@ -344,7 +326,9 @@ static void dev_init(Bench *b, DevStats *st, VirtioDev *d)
         Lane *l = &b->lanes[b->nlanes];
 
         l->stats = st;
+        l->counts_irqs = i == 0 || d->vq[i].irqs != d->vq[i - 1].irqs;
         lane_init(b, l, &d->vq[i], b->nlanes);
+        b->queues[b->nlanes] = &d->vq[i];
         b->nlanes++;
     }
 }

@@ -35,7 +35,8 @@ typedef struct Slot {
     uint16_t id;                /* what goes into the available ring */
     bool busy;
     uint64_t started;           /* TSC */
-    uint64_t tag;               /* the user's */
+    uint16_t *chain;            /* shared descriptors: those that the chain is made of */
+    uint16_t nchain;
 } Slot;
 
 typedef struct BlkQ {
@@ -44,6 +45,9 @@ typedef struct BlkQ {
     uint16_t nslots;
     uint16_t max_desc;          /* descriptors per slot */
     bool indirect;
+    bool shared;                /* slots take descriptors from one free list, without indirect tables */
+    uint16_t *free;             /* that list, a stack */
+    uint16_t nfree;
     uint16_t *slot_of;          /* by descriptor index; NO_SLOT: not the head of any slot's chain */
     uint64_t bad_ids;           /* completions of what was not in flight */
     uint32_t last_len;          /* bytes written, as the device said for the last slot reaped */
@@ -55,19 +59,32 @@ typedef struct BlkQ {
  */
 void blkq_init(BlkQ *b, Vq *q, unsigned nslots, unsigned max_segs, uint64_t data_bytes);
 
+/*
+ * As blkq_init() without buffers, but where there are no indirect descriptors, the slots share the
+ * ring's: chains are as long as they need to be and come in any order of indices, and
+ * slot_describe_raw() fails while too few are free.
+ */
+void blkq_init_shared(BlkQ *b, Vq *q, unsigned nslots, unsigned max_segs);
+
 /* Write @slot's chain: the header, @segs, the status byte. */
 void slot_describe(BlkQ *b, Slot *s, const Seg *segs, unsigned nsegs);
 /* Write @slot's chain from @segs alone, which hold header and status wherever the caller likes. */
-void slot_describe_raw(BlkQ *b, Slot *s, const Seg *segs, unsigned nsegs);
+bool slot_describe_raw(BlkQ *b, Slot *s, const Seg *segs, unsigned nsegs);
 
-/* Queue the request; it starts with the next vq_publish(). */
+/* Queue what is described; it starts with the next vq_publish(). */
+static inline void slot_queue(BlkQ *b, Slot *s)
+{
+    s->busy = true;
+    vq_add(b->vq, s->id);
+}
+
+/* The same with the slot's own header and status byte. */
 static inline void slot_submit(BlkQ *b, Slot *s, uint32_t type, uint64_t sector)
 {
     s->head->hdr.type = type;
     s->head->hdr.sector = sector;
     s->head->status = STATUS_UNSET;
-    s->busy = true;
-    vq_add(b->vq, s->id);
+    slot_queue(b, s);
 }
 
 /* Take one completion; NULL when there is none. Answers for unknown requests are counted and skipped. */
@@ -79,6 +96,14 @@ Slot *blkq_reap(BlkQ *b);
  */
 int blkq_sync(BlkQ *b, uint32_t type, uint64_t sector, const Seg *segs, unsigned nsegs,
               uint64_t timeout_ms);
+
+/*
+ * Wait for an interrupt of one of @n queues unless a used ring has something already; interrupts are
+ * wanted only meanwhile. @halt: in HLT, else watching the interrupt counter. Returns after about 100 ms
+ * at the latest (lapic_timer() must tick for @halt). False: a completion has come for which the device
+ * owes an interrupt, and none came.
+ */
+bool blkq_wait(Vq *const *queues, unsigned n, bool halt);
 
 /* Print what the queue looks like and leave: a request was not answered in time. */
 __attribute__((noreturn)) void blkq_stalled(const BlkQ *b, const char *op);

@@ -13,7 +13,31 @@ static const struct {
     { "write", op_bench },
     { "rw", op_bench },
     { "flush", op_bench },
+    { "integrity", op_integrity },
+    { "stamp", op_stamp },
+    { "verify", op_verify },
+    { "reset", op_reset },
+    { "discard", op_zeroes },
+    { "write_zeroes", op_zeroes },
+    { "info", op_info },
+    { "getid", op_getid },
+    { "wce", op_wce },
+    { "watch", op_watch },
+    { "idle", op_idle },
+    { "clock", op_clock },
+    { "fault", op_fault },
 };
+
+VirtioDev *op_device(const Params *p)
+{
+    if (p->dev.bits == 0 || (p->dev.bits & (p->dev.bits - 1)) != 0) {
+        fail("this operation wants one device: dev=INDEX, not", "a list");
+    }
+    if ((unsigned)__builtin_ctzll(p->dev.bits) >= virtio_count()) {
+        fail_num("no such virtio-blk device; there are", virtio_count());
+    }
+    return virtio_dev(__builtin_ctzll(p->dev.bits));
+}
 
 static uint64_t run_one(const Params *p)
 {

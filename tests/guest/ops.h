@@ -11,6 +11,18 @@
 #include "virtio.h"
 
 uint64_t op_bench(const Params *p);         /* read, write, rw, flush */
+uint64_t op_integrity(const Params *p);
+uint64_t op_stamp(const Params *p);
+uint64_t op_verify(const Params *p);
+uint64_t op_reset(const Params *p);
+uint64_t op_zeroes(const Params *p);        /* discard, write_zeroes */
+uint64_t op_info(const Params *p);
+uint64_t op_getid(const Params *p);
+uint64_t op_wce(const Params *p);
+uint64_t op_watch(const Params *p);
+uint64_t op_idle(const Params *p);
+uint64_t op_clock(const Params *p);
+uint64_t op_fault(const Params *p);
 
 /* The device that an operation on one device is about. */
 VirtioDev *op_device(const Params *p);

@@ -53,6 +53,7 @@ static const ParamDesc table[] = {
     NUMBER("rwmix", rwmix, 0, 100),
     NUMBER("flushmix", flushmix, 0, 1000000),
     NUMBER("maxblocks", maxblocks, 1, 64),
+    NUMBER("maxsegs", maxsegs, 1, 64),
     NUMBER("seed", seed, 0, UINT64_MAX),
     NUMBER("acked", acked, 0, UINT64_MAX),
     NUMBER("flush_every", flush_every, 0, 1u << 30),
@@ -72,7 +73,7 @@ static const Params defaults = {
     .op = "info", .hostile_case = "all", .complete = "poll", .wait = "hlt", .irqchip = "pic",
     .clock = "auto", .exit = "auto", .expect = "ok",
     .dev = { 1 }, .bs = 4096, .qd = 1, .queues = 1, .segs = 1, .seconds_ms = 1000,
-    .warmup_ms = 200, .rwmix = 50, .flushmix = 100, .maxblocks = 8, .seed = 1,
+    .warmup_ms = 200, .rwmix = 50, .flushmix = 100, .maxblocks = 8, .maxsegs = 8, .seed = 1,
     .progress_ms = 100, .timeout_ms = 10000, .vectors = 2048,
     .event_idx = true, .indirect = true, .rand = true, .pause = true,
 };

@@ -44,6 +44,7 @@ typedef struct Params {
     uint64_t rwmix;             /* percent of reads in op=rw and op=integrity */
     uint64_t flushmix;          /* integrity: one request in so many is a flush, 0: none */
     uint64_t maxblocks;         /* integrity: blocks per request at most */
+    uint64_t maxsegs;           /* integrity: data segments per request at most */
     uint64_t seed;
     uint64_t acked;             /* verify: writes acknowledged before the first boot ended */
     uint64_t flush_every;       /* stamp: a flush after so many writes; 0: none */
@@ -55,7 +56,7 @@ typedef struct Params {
     bool event_idx;
     bool indirect;
     bool rand;
-    bool odd;                   /* integrity: segments cut at odd bytes */
+    bool odd;                   /* integrity: header, data and status cut at any byte */
     bool pause;                 /* PAUSE in polling loops */
 } Params;
 

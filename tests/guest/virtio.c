@@ -270,18 +270,58 @@ void virtio_start(VirtioDev *d, const Params *p, unsigned nqueues)
     virtio_driver_ok(d);
 }
 
+/* Fields are read in their own width, and only where their feature is offered (VIRTIO 1.2 §4.1.3.1). */
+#define CONFIG_FIELD(field, feature) \
+    { offsetof(struct virtio_blk_config, field), \
+      sizeof(((struct virtio_blk_config *)0)->field), feature }
+
+static const struct {
+    uint8_t offset, size, feature;
+} config_fields[] = {
+    CONFIG_FIELD(size_max, VIRTIO_BLK_F_SIZE_MAX),
+    CONFIG_FIELD(seg_max, VIRTIO_BLK_F_SEG_MAX),
+    CONFIG_FIELD(geometry.cylinders, VIRTIO_BLK_F_GEOMETRY),
+    CONFIG_FIELD(geometry.heads, VIRTIO_BLK_F_GEOMETRY),
+    CONFIG_FIELD(geometry.sectors, VIRTIO_BLK_F_GEOMETRY),
+    CONFIG_FIELD(blk_size, VIRTIO_BLK_F_BLK_SIZE),
+    CONFIG_FIELD(physical_block_exp, VIRTIO_BLK_F_TOPOLOGY),
+    CONFIG_FIELD(alignment_offset, VIRTIO_BLK_F_TOPOLOGY),
+    CONFIG_FIELD(min_io_size, VIRTIO_BLK_F_TOPOLOGY),
+    CONFIG_FIELD(opt_io_size, VIRTIO_BLK_F_TOPOLOGY),
+    CONFIG_FIELD(wce, VIRTIO_BLK_F_CONFIG_WCE),
+    CONFIG_FIELD(num_queues, VIRTIO_BLK_F_MQ),
+    CONFIG_FIELD(max_discard_sectors, VIRTIO_BLK_F_DISCARD),
+    CONFIG_FIELD(max_discard_seg, VIRTIO_BLK_F_DISCARD),
+    CONFIG_FIELD(discard_sector_alignment, VIRTIO_BLK_F_DISCARD),
+    CONFIG_FIELD(max_write_zeroes_sectors, VIRTIO_BLK_F_WRITE_ZEROES),
+    CONFIG_FIELD(max_write_zeroes_seg, VIRTIO_BLK_F_WRITE_ZEROES),
+    CONFIG_FIELD(write_zeroes_may_unmap, VIRTIO_BLK_F_WRITE_ZEROES),
+};
+
+static void read_field(VirtioDev *d, unsigned offset, unsigned size, void *to)
+{
+    volatile uint8_t *from = d->config + offset;
+    uint32_t v = size == 1 ? *from :
+                 size == 2 ? *(volatile uint16_t *)from : *(volatile uint32_t *)from;
+
+    memcpy(to, &v, size);
+}
+
 void virtio_read_config(VirtioDev *d, struct virtio_blk_config *c)
 {
     uint8_t generation, *to = (uint8_t *)c;
-    uint32_t len = MIN(d->config_len, sizeof(*c));
 
     memset(c, 0, sizeof(*c));
     do {
         generation = d->common->config_generation;
-        for (uint32_t i = 0; i + 4 <= len; i += 4) {
-            uint32_t v = *(volatile uint32_t *)(d->config + i);
+        read_field(d, 0, 4, to);            /* capacity, in two halves */
+        read_field(d, 4, 4, to + 4);
+        for (unsigned i = 0; i < ARRAY_SIZE(config_fields); i++) {
+            unsigned at = config_fields[i].offset;
 
-            memcpy(to + i, &v, 4);
+            if (d->offered & F(config_fields[i].feature)) {
+                read_field(d, at, config_fields[i].size, to + at);
+            }
         }
     } while (d->common->config_generation != generation);
 }
