@@ -5,6 +5,7 @@
 #include "trace/clock.h"
 
 #include <glib.h>
+#include <pthread.h>
 #include <string.h>
 #ifdef __x86_64__
 #include <cpuid.h>
@@ -34,11 +35,18 @@ static bool kernel_trusts_tsc(void)
 }
 #endif
 
-void trace_clock_init(void)
+static void clock_choose(void)
 {
 #ifdef __x86_64__
     trace_clock_is_tsc = kernel_trusts_tsc() && tsc_is_invariant();
 #endif
+}
+
+void trace_clock_init(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, clock_choose);
 }
 
 void trace_clock_pair(TraceClockPair *pair)

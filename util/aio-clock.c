@@ -4,16 +4,10 @@
  */
 #include "aio-clock.h"
 
-#include <glib.h>
-#include <string.h>
 #include <time.h>
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
 
 #include "util/aio.h"
 
-#define INTERRUPTED_TICKS 3000          /* about a microsecond */
 #define VALID_NS 1000000                /* interpolate this far: an error of ppm is ns */
 #define BASELINE_MIN_NS 5000000         /* a rate measured over less is too coarse */
 #define BASELINE_MAX_NS 4000000000      /* older than this, NTP may have changed its mind */
@@ -26,44 +20,26 @@ int64_t aio_clock_ns(void)
     return ts.tv_sec * INT64_C(1000000000) + ts.tv_nsec;
 }
 
-/* Same rate on every CPU and in every power state, by CPUID and in the kernel's own view. */
-static bool tsc_is_trusted(void)
-{
-#if defined(__x86_64__)
-    static const char path[] = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
-    static const char *const good[] = { "tsc", "kvm-clock", "hyperv_clocksource_tsc_page" };
-    unsigned a, b, c, d;
-    g_autofree char *name = NULL;
-
-    if (!__get_cpuid(0x80000007, &a, &b, &c, &d) || !(d & (1u << 8))) {
-        return false;
-    }
-    if (!g_file_get_contents(path, &name, NULL, NULL)) {
-        return false;
-    }
-    g_strchomp(name);
-    for (unsigned i = 0; i < G_N_ELEMENTS(good); i++) {
-        if (strcmp(name, good[i]) == 0) {
-            return true;
-        }
-    }
-#endif
-    return false;
-}
-
 static void baseline_start(FastClock *c)
 {
     c->base_tsc = c->tsc;
     c->base_ns = c->ns;
 }
 
+static void read_both(FastClock *c)
+{
+    TraceClockPair pair;
+
+    trace_clock_pair(&pair);
+    c->tsc = pair.raw;
+    c->ns = (int64_t)pair.ns;
+}
+
 void fast_clock_init(FastClock *c)
 {
-    *c = (FastClock) {
-        .usable = tsc_is_trusted(),
-        .ns = aio_clock_ns(),
-        .tsc = fast_clock_ticks(),
-    };
+    *c = (FastClock) { 0 };
+    trace_clock_init();
+    read_both(c);
     baseline_start(c);
 }
 
@@ -93,26 +69,9 @@ static void measure_rate(FastClock *c)
     }
 }
 
-/* Read both clocks at one moment; again if we were interrupted between the readings. */
-static void read_both(FastClock *c)
-{
-    for (int tries = 0; tries < 3; tries++) {
-        uint64_t before = fast_clock_ticks();
-
-        c->ns = aio_clock_ns();
-        c->tsc = fast_clock_ticks();
-        if (c->tsc - before < INTERRUPTED_TICKS) {
-            break;
-        }
-    }
-}
-
 /* Read the real clock and interpolate from there. */
 int64_t fast_clock_sync(FastClock *c)
 {
-    if (!c->usable) {
-        return aio_clock_ns();
-    }
     read_both(c);
     measure_rate(c);
     return c->ns;

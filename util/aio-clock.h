@@ -13,9 +13,8 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#if defined(__x86_64__)
-#include <x86intrin.h>
-#endif
+
+#include "trace/clock.h"
 
 typedef struct FastClock {
     uint64_t tsc;                       /* at the last reading of the real clock */
@@ -24,24 +23,14 @@ typedef struct FastClock {
     uint64_t mult;                      /* ns per tick, times 2^32 */
     uint64_t base_tsc;                  /* start of the measurement of the rate */
     int64_t base_ns;
-    bool usable;                        /* the counter is invariant and trusted by the kernel */
 } FastClock;
 
 void fast_clock_init(FastClock *c);
 int64_t fast_clock_sync(FastClock *c);
 
-static inline uint64_t fast_clock_ticks(void)
-{
-#if defined(__x86_64__)
-    return __rdtsc();
-#else
-    return 0;
-#endif
-}
-
 static inline int64_t fast_clock_ns(FastClock *c)
 {
-    uint64_t ticks = fast_clock_ticks() - c->tsc;
+    uint64_t ticks = trace_clock_read() - c->tsc;
 
     if (__builtin_expect(ticks < c->valid_ticks, 1)) {
         return c->ns + (int64_t)(ticks * c->mult >> 32);

@@ -11,7 +11,8 @@
 
 /*
  * Raw stamps are TSC ticks if the TSC is invariant and the kernel itself keeps time by it, else
- * already nanoseconds of CLOCK_MONOTONIC. Decided once, by trace_clock_init().
+ * already nanoseconds of CLOCK_MONOTONIC. Decided by the first trace_clock_init(), which whoever
+ * reads the clock calls before (any thread).
  */
 extern bool trace_clock_is_tsc;
 
