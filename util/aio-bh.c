@@ -7,6 +7,8 @@
  */
 #include "aio-internal.h"
 
+#include "trace/trace-util.h"
+
 enum {
     BH_QUEUED = 1,                      /* on a list; on no more than one */
     BH_DELETED = 2,
@@ -129,14 +131,17 @@ static bool run_one(AioBh *bh)
 /* Also runs what a nested aio_poll() interrupted. */
 bool aio_run_bhs(AioContext *ctx)
 {
-    bool progress = false;
+    unsigned ran = 0;
     AioBh *bh;
 
     take_incoming(ctx);
     while ((bh = bh_pop(ctx)) != NULL) {
-        progress |= run_one(bh);
+        ran += run_one(bh);
     }
-    return progress;
+    if (ran > 0) {
+        trace_aio_bh_done(ctx, ran);
+    }
+    return ran > 0;
 }
 
 /* The context ends: only deleted ones may be left. */

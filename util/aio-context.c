@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "trace/trace-util.h"
 #include "util/err.h"
 
 static _Thread_local AioContext *current;
@@ -214,6 +215,7 @@ void aio_defer_cancel(AioContext *ctx, AioDefer *d)
 bool aio_run_deferred(AioContext *ctx)
 {
     AioDefer *d = ctx->defer_head;
+    unsigned ran = 0;
 
     if (likely(!d)) {
         return false;
@@ -225,8 +227,10 @@ bool aio_run_deferred(AioContext *ctx)
         }
         d->queued = false;
         d->fn(d->opaque);
+        ran++;
         d = ctx->defer_head;
     } while (d);
+    trace_aio_defer_done(ctx, ran);
     return true;
 }
 
@@ -237,6 +241,7 @@ void aio_notify(AioContext *ctx)
     /* Pairs with aio_sleep_prepare() and take_notifications(); see WAKE_NOTIFIED. */
     unsigned old = atomic_fetch_or(&ctx->wake, WAKE_NOTIFIED);
 
+    trace_aio_notify(ctx, old & WAKE_SLEEPING);
     if ((old & (WAKE_SLEEPING | WAKE_NOTIFIED)) == WAKE_SLEEPING) {
         event_notifier_set(&ctx->notifier);
     }
@@ -296,6 +301,7 @@ void aio_look_at_fds(AioContext *ctx)
     ctx->woke_ns = ctx->fd_checked_ns;
     book_add(&ctx->books.fd_checks, 1);
     ctx->mon->wait(ctx, 0);
+    trace_aio_fd_check(ctx, ctx->ready_head != NULL);
 }
 
 /* The loop isn't going to sleep. Handlers on the poll list need no system call. */
@@ -323,7 +329,9 @@ static void sleep_until_woken(AioContext *ctx)
         return;
     }
     book_add(&ctx->books.waits, 1);
+    trace_aio_wait_begin(ctx, timeout_ns);
     ctx->mon->wait(ctx, timeout_ns);
+    trace_aio_wait_end(ctx, ctx->ready_head != NULL);
     ctx->woke_ns = fast_clock_ns(&ctx->clock);
     ctx->fd_checked_ns = ctx->woke_ns;
 }
@@ -353,6 +361,7 @@ bool aio_poll(AioContext *ctx, bool blocking)
         aio_context_enter(ctx);
     }
     ctx->depth++;
+    trace_aio_loop_begin(ctx, blocking);
     book_add(&ctx->books.iterations, 1);
     progress = aio_run_deferred(ctx);
 

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "trace/trace-util.h"
 #include "util/err.h"
 
 static bool is_unpollable(const AioHandler *h)
@@ -199,6 +200,7 @@ static bool run_one(AioHandler *h)
     bool ran = false;
 
     h->ready = 0;
+    trace_aio_handler_ready(h->ctx, h->ops->name, h->fd, revents);
     if ((h->watched & POLLIN) && (revents & (POLLIN | failed))) {
         note_fd_event(h);
         h->ops->readable(h->opaque);

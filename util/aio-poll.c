@@ -11,6 +11,8 @@
  */
 #include "aio-internal.h"
 
+#include "trace/trace-util.h"
+
 #define IDLE_NS 1000000000              /* without an event for so long, nobody polls it */
 #define CALLS_PER_CLOCK 16              /* looks at handlers between two at the clock */
 
@@ -103,24 +105,28 @@ static void window_set(AioHandler *h, int64_t window_ns)
 static void window_adjust(AioHandler *h, int64_t wait_ns)
 {
     AioContext *ctx = h->ctx;
+    int64_t next = poll_policy_next(wait_ns, h->window_ns, &ctx->params);
 
     switch (poll_policy_verdict(wait_ns, h->window_ns, &ctx->params)) {
     case POLL_WINDOW_GROW:
         book_add(&ctx->books.windows_grown, 1);
+        trace_poll_grow(ctx, h->fd, h->window_ns, next);
         break;
     case POLL_WINDOW_SHRINK:
         book_add(&ctx->books.windows_shrunk, 1);
+        trace_poll_shrink(ctx, h->fd, h->window_ns, next);
         break;
     default:
         return;
     }
-    window_set(h, poll_policy_next(wait_ns, h->window_ns, &ctx->params));
+    window_set(h, next);
 }
 
 static void window_reset(AioHandler *h)
 {
     if (h->window_ns > 0) {
         book_add(&h->ctx->books.windows_reset, 1);
+        trace_poll_shrink(h->ctx, h->fd, h->window_ns, 0);
         window_set(h, 0);
     }
 }
@@ -168,7 +174,7 @@ static void poll_begin_all(AioContext *ctx)
     }
 }
 
-static void poll_hit(AioContext *ctx, unsigned i, int64_t now)
+static void poll_hit(AioContext *ctx, unsigned i, unsigned work, int64_t now)
 {
     AioHandler *h = ctx->poll_list[i].handler;
 
@@ -176,6 +182,7 @@ static void poll_hit(AioContext *ctx, unsigned i, int64_t now)
     if (!h) {                           /* removed meanwhile */
         return;
     }
+    trace_poll_ready(ctx, h->ops->name, h->fd, work);
     h->looked = ctx->poll_begun = true;
     h->last_event_ns = now;
     if (now - ctx->wait_start_ns > h->window_ns) {
@@ -194,7 +201,7 @@ static unsigned poll_turn(AioContext *ctx, int64_t now)
 
         if (unlikely(n > 0)) {
             work += n;
-            poll_hit(ctx, i, now);
+            poll_hit(ctx, i, n, now);
         }
     }
     return work;
@@ -214,6 +221,7 @@ static bool poll_busy(AioContext *ctx, int64_t start, int64_t end)
 {
     int64_t now = start;
 
+    trace_run_poll_handlers_begin(ctx, end - start);
     if (ctx->poll_unbegun) {
         poll_begin_all(ctx);
     }
@@ -224,6 +232,7 @@ static bool poll_busy(AioContext *ctx, int64_t start, int64_t end)
             }
             if (poll_once(ctx, now)) {
                 book_add(&ctx->books.polled_hit_ns, now - start);
+                trace_run_poll_handlers_end(ctx, true, now - start);
                 return true;
             }
         }
@@ -234,6 +243,7 @@ static bool poll_busy(AioContext *ctx, int64_t start, int64_t end)
     }
 out:
     book_add(&ctx->books.polled_miss_ns, MAX(now - start, 0));
+    trace_run_poll_handlers_end(ctx, false, MAX(now - start, 0));
     return false;
 }
 
@@ -252,6 +262,7 @@ static void sweep_idle(AioContext *ctx, int64_t now)
             h->last_event_ns = now;     /* not idle after all: this turn will see it */
             ctx->poll_unbegun = true;
         } else if (!h->removed) {
+            trace_poll_remove(ctx, h->ops->name, h->fd);
             poll_list_remove(h);
             window_reset(h);
         }
@@ -305,6 +316,7 @@ static bool poll_end_one(AioContext *ctx, unsigned i)
 {
     AioHandler *h = ctx->poll_list[i].handler;
     PollEntry *e;
+    unsigned n;
 
     if (!h || !(h->begun || h->looked)) {
         return false;
@@ -314,8 +326,9 @@ static bool poll_end_one(AioContext *ctx, unsigned i)
         return false;
     }
     e = &ctx->poll_list[i];
-    if (e->poll(e->opaque) > 0) {
-        poll_hit(ctx, i, fast_clock_ns(&ctx->clock));
+    n = e->poll(e->opaque);
+    if (n > 0) {
+        poll_hit(ctx, i, n, fast_clock_ns(&ctx->clock));
     }
     return true;
 }

@@ -4,6 +4,8 @@
  */
 #include "aio-internal.h"
 
+#include "trace/trace-util.h"
+
 static bool before(const AioTimer *a, const AioTimer *b)
 {
     return a->deadline_ns != b->deadline_ns ? a->deadline_ns < b->deadline_ns : a->seq < b->seq;
@@ -90,7 +92,7 @@ void aio_timer_cancel(AioTimer *t)
 bool aio_run_timers(AioContext *ctx)
 {
     uint64_t seq_end = ctx->timer_seq;
-    bool progress = false;
+    unsigned ran = 0;
     int64_t now;
 
     if (likely(ctx->timer_count == 0)) {
@@ -105,7 +107,10 @@ bool aio_run_timers(AioContext *ctx)
         }
         heap_remove(t);
         t->fn(t->opaque);
-        progress = true;
+        ran++;
     }
-    return progress;
+    if (ran > 0) {
+        trace_aio_timers_done(ctx, ran);
+    }
+    return ran > 0;
 }
