@@ -1,27 +1,36 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# What the machine looks like to Linux: CPUs, clock, ACPI, PCI.
-# t.cpus=N: how many CPUs there must be (default 1).
+# What the machine looks like to Linux: CPUs, clocks, ACPI, the serial line.
+# t.cpus=N: how many CPUs there must be (default 1). t.acpi=off: it was switched off.
+
+# near DESCRIPTION SEEN WANTED: seconds that may be a few apart
+near() {
+    apart=$(($2 - $3))
+    if [ ${apart#-} -le 5 ]; then ok "$1"; else note "seen $2, wanted $3"; bad "$1"; fi
+}
 
 is "CPUs online" "$(nproc)" "${t_cpus:-1}"
-is "clock" "$(cat /sys/devices/system/clocksource/clocksource0/current_clocksource)" \
-    "${t_clock:-kvm-clock}"
+is "clock" "$(cat /sys/devices/system/clocksource/clocksource0/current_clocksource)" kvm-clock
 says "KVM is seen as the hypervisor" 'Hypervisor detected: KVM'
-says_not "no bug, warning or stuck CPU in the log" 'BUG:|WARNING:|Oops|soft lockup|nobody cared'
 
-before=$(date +%s)
+ask time
+near "the wall clock is the host's" "$(date +%s)" "$answer"
+near "the real-time clock is the host's" "$(cat /sys/class/rtc/rtc0/since_epoch)" "$answer"
 up=$(cut -d. -f1 /proc/uptime)
 sleep 2
-at_least "seconds of wall clock over a sleep of 2" $(($(date +%s) - before)) 2
+ask time
+near "time passes as on the host" "$(date +%s)" "$answer"
 at_least "seconds of uptime over a sleep of 2" $(($(cut -d. -f1 /proc/uptime) - up)) 2
-at_least "year of the real-time clock" "$(cut -d- -f1 /sys/class/rtc/rtc0/date)" 2024
+
+# More than a FIFO full, typed in one go.
+ask type 300
+is "a long line of serial input arrives whole" "$(echo "$answer" | sum_of)" \
+    "$(echo "$(pattern 300 | tr '\n' ' ')x" | sum_of)"
 
 if [ "${t_acpi:-on}" = on ]; then
     says "ACPI: soft-off is there" 'ACPI: PM: \(supports.* S5|ACPI: .*\(supports S0.*S5'
     says "ACPI: interpreter is on" 'ACPI: Interpreter enabled'
     says "ACPI: PCI root bridge" 'ACPI: PCI Root Bridge \[PCI0\]'
-    says_not "ACPI: no error in our tables" 'ACPI (BIOS )?(Error|Warning|Exception)|AE_[A-Z_]+'
+    says_not "ACPI: no complaint about the tables" \
+        'ACPI (BIOS )?(Error|Warning|Exception)|ACPI.*([Ii]ncorrect checksum|AE_[A-Z_]+)'
 fi
-ls /sys/bus/pci/devices | tr '\n' ' ' | while read -r devices; do note "PCI: $devices"; done
-dmesg | send dmesg
-cat /proc/interrupts | send interrupts

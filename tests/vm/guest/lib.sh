@@ -22,14 +22,30 @@ check() {
     fi
 }
 
+# fio_verify DISK RW BS DEPTH ENGINE SIZE [OPTION...]: write, read back, compare checksums
+fio_verify() {
+    job="fio $2 bs=$3 depth=$4 $5"; file=/dev/$1 rw=$2 bs=$3 depth=$4 engine=$5 size=$6
+    shift 6
+    check "$job on ${d_is:-$file}, read back" \
+        fio --name=verify --filename="$file" --direct=1 --rw="$rw" --bs="$bs" \
+            --iodepth="$depth" --ioengine="$engine" --size="$size" --verify=crc32c \
+            --do_verify=1 --verify_fatal=1 --eta=never --output=/dev/null "$@"
+}
+
+# pattern BYTES: text that the harness can make too (see plan.py)
+pattern() { seq 1 10000000 | head -c "$1"; }
+
+# sum_of <DATA: short, for comparisons
+sum_of() { md5sum | cut -c1-16; }
+
 # refused DESCRIPTION COMMAND...: it fails
 refused() {
     what=$1; shift
     if "$@" >/dev/null 2>&1; then
         note "$what: '$*' succeeded"
-        bad "$what"
+        bad "refused: $what"
     else
-        ok "$what"
+        ok "refused: $what"
     fi
 }
 
@@ -99,6 +115,16 @@ by_serial() {
     return 1
 }
 
+# disk SERIAL: wait for it to be there and set $d to its name
+disk() {
+    for try in 1 2 3 4 5 6 7 8 9 10; do
+        d=$(by_serial "$1") && return 0
+        sleep 0.2
+    done
+    bad "a disk with serial $1 is there"
+    return 1
+}
+
 # attribute DISK NAME: a file below /sys/block/DISK
 attribute() { cat "/sys/block/$1/$2"; }
 
@@ -108,12 +134,15 @@ features() { cat "/sys/block/$1/device/features"; }
 # feature DISK BIT: 0 or 1
 feature() { features "$1" | cut -c $(($2 + 1)); }
 
-# interrupts DISK: how many its queues have taken so far
+# interrupts DISK [QUEUE]: how many its queues, or that one, have taken so far, by MSI-X or INTx
 interrupts() {
-    dev=$(basename "$(readlink -f "/sys/block/$1/device")")
-    awk -v dev="$dev" '$0 ~ dev "-req|" dev "$" {
+    dev=$(virtio_of "$1")
+    awk -v queue=" $dev-req[.]${2-[0-9]+}\$" -v pin=" $dev(,|\$)" '$0 ~ queue || $0 ~ pin {
         for (i = 2; $i ~ /^[0-9]+$/; i++) n += $i } END { print n + 0 }' /proc/interrupts
 }
+
+# virtio_of DISK: its device on the virtio bus
+virtio_of() { basename "$(readlink -f "/sys/block/$1/device")"; }
 
 # pci_of DISK: the directory of its PCI function
 pci_of() { readlink -f "/sys/block/$1/device/.."; }

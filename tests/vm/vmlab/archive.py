@@ -10,7 +10,9 @@ import subprocess
 from . import Missing
 
 PACKAGES = {
+    "blkdiscard": "util-linux",
     "busybox": "busybox-static",
+    "fallocate": "util-linux",
     "fio": "fio",
     "mke2fs": "e2fsprogs",
     "qemu-system-x86_64": "qemu-system-x86",

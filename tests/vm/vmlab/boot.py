@@ -11,6 +11,7 @@ from typing import Callable, Dict, List, Optional, Union
 
 from .console import Report
 
+SLOW_S = 4
 BASE_APPEND = "console=ttyS0 quiet panic=-1"
 
 
@@ -27,6 +28,7 @@ class Boot:
     reboots: bool = False
     timeout_s: float = 120
     status: Optional[int] = 0
+    note: str = ""
     # Makes the disk images; called with the scratch directory.
     prepare: Optional[Callable[[str], None]] = None
     # What the guest may ask for: called with the Running boot and the words, returns a line.
@@ -46,6 +48,7 @@ class Result:
     seconds: float
     log: str
     errors: str
+    slow: List[str]
     inspected: List[tuple] = dataclasses.field(default_factory=list)
 
     def checks(self, wanted_status):
@@ -77,6 +80,16 @@ class Running:
     def __init__(self, process, scratch):
         self.process = process
         self.dir = scratch
+        self.slow = []
+        self._last = time.monotonic()
+
+    def lap(self, report, seen):
+        """Remember the checks that took long, for those who mind the suite's time."""
+        if len(report.checks) > seen:
+            now = time.monotonic()
+            if now - self._last > SLOW_S:
+                self.slow.append(f"{now - self._last:.1f} s: {report.checks[-1][1]}")
+            self._last = now
 
     def resize(self, name, size):
         """Let an image grow under the guest."""
@@ -112,7 +125,9 @@ def _follow(process, report, boot, running, save, deadline):
             save.append(data)
             *lines, pending = (pending + data).split(b"\n")
             for raw in lines:
+                seen = len(report.checks)
                 words = report.feed(raw.decode("utf-8", "replace").rstrip("\r"))
+                running.lap(report, seen)
                 if words:
                     answer = boot.answers.get(words[0])
                     reply = answer(running, words[1:]) if answer else "unknown"
@@ -133,9 +148,10 @@ def run(boot, vmm, kernel, initrd, scratch):
     with open(errors_path, "wb") as errors:
         process = subprocess.Popen(command(vmm, boot, kernel, initrd, scratch),
                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors)
+    running = Running(process, scratch)
     status: Union[int, None] = None
     try:
-        closed = _follow(process, report, boot, Running(process, scratch), saved, deadline)
+        closed = _follow(process, report, boot, running, saved, deadline)
         if closed:
             status = process.wait(max(1.0, deadline - time.monotonic()))
     except (subprocess.TimeoutExpired, BrokenPipeError):
@@ -147,7 +163,7 @@ def run(boot, vmm, kernel, initrd, scratch):
     with open(errors_path, encoding="utf-8", errors="replace") as f:
         errors_text = f.read()
     result = Result(boot.name, report, status, time.monotonic() - started,
-                    b"".join(saved).decode("utf-8", "replace"), errors_text)
+                    b"".join(saved).decode("utf-8", "replace"), errors_text, running.slow)
     if boot.inspect:
         result.inspected = boot.inspect(scratch)
     return result

@@ -7,7 +7,8 @@ The report lines of a guest on its serial line.
     @@note TEXT             explains what follows
     @@file NAME ... @@eof BYTES   a file: gzip, base64, length of the gzip data
     @@ask WORD...           the guest waits for one line of input
-    @@end COUNT             how many checks there were
+    @@again COUNT           the guest is about to reset the machine and to start again
+    @@end COUNT             how many checks there were since it began
 
 Anything else is the kernel's or the firmware's and kept in the log only.
 """
@@ -28,6 +29,7 @@ class Report:
         self.ended = False
         self.trouble = []
         self._notes = []
+        self._counted = 0
         self._file = None
         self._lines = []
 
@@ -52,11 +54,12 @@ class Report:
             self._file, self._lines = rest, []
         elif word == "eof":
             self._finish_file(rest)
-        elif word == "end":
-            self.ended = True
-            if not rest.isdigit() or int(rest) != len(self.checks):
-                self.trouble.append(f"the guest counted {rest} checks, "
-                                    f"{len(self.checks)} arrived")
+        elif word in ("end", "again"):
+            self.ended = word == "end"
+            arrived = len(self.checks) - self._counted
+            self._counted = len(self.checks)
+            if rest != str(arrived):
+                self.trouble.append(f"the guest counted {rest} checks, {arrived} arrived")
         elif word == "ask":
             return rest.split()
         return None

@@ -54,6 +54,9 @@ def write_guest(out, kernel):
         archive = Newc(f)
         _base(archive, kernel, VIRTIO)
         archive.program(tool("fio"), "bin/fio")
+        # busybox has none that write zeroes
+        archive.program(tool("blkdiscard"), "bin/blkdiscard-tool")
+        archive.program(tool("fallocate"), "bin/fallocate-tool")
         guest = os.path.join(HERE, "guest")
         for name in sorted(os.listdir(guest)):
             target = "init" if name == "init" else "t/" + name
