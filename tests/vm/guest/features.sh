@@ -5,8 +5,8 @@
 # plain: what a disk looks like when nothing was asked for
 disk plain
 pci=$(pci_of "$d")
-is "PCI identity" "$(cat "$pci/vendor" "$pci/device" "$pci/subsystem_vendor" "$pci/subsystem_device" \
-    "$pci/class" "$pci/revision" | tr '\n' ' ')" "0x1af4 0x1042 0x1af4 0x1100 0x010000 0x01 "
+is "PCI identity" "$(cd "$pci" && cat vendor device subsystem_vendor subsystem_device \
+    class revision | tr '\n' ' ')" "0x1af4 0x1042 0x1af4 0x1100 0x010000 0x01 "
 is "capacity in sectors" "$(attribute "$d" size)" 131072
 is "logical block size" "$(attribute "$d" queue/logical_block_size)" 512
 is "physical block size" "$(attribute "$d" queue/physical_block_size)" 512

@@ -94,8 +94,11 @@ poweroff -f
 """
 
 
-def nested_stage(files, vmm, command):
-    """The root disk of the test host; `command` runs in /t."""
+def nested_stage(files, vmm, command, extra):
+    """
+    The root disk of the test host; `command` runs in /t. `extra` maps paths to their
+    contents, or to a size in bytes for a file that is empty.
+    """
     root = os.path.join(files.dir, "root")
     stage = images.Stage(root)
     stage.copy(static_busybox(), "/bin/busybox")
@@ -109,6 +112,16 @@ def nested_stage(files, vmm, command):
     stage.tree(images.HERE, "/t", shutil.ignore_patterns("__pycache__"))
     stage.copy(files.kernel, "/t/vmlinuz")
     stage.copy(files.initrd, "/t/guest.cpio")
+    stage.copy(os.path.join(os.path.dirname(images.HERE), "guest", "guestlib.py"),
+               "/guest/guestlib.py")
+    for path, contents in extra.items():
+        target = stage.path(path)
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        with open(target, "wb") as f:
+            if isinstance(contents, bytes):
+                f.write(contents)
+            else:
+                f.truncate(contents)
     start = stage.path("/t/start")
     with open(start, "w", encoding="ascii") as f:
         f.write(START.replace("{command}", f"{python} {command}"))
@@ -119,13 +132,13 @@ def nested_stage(files, vmm, command):
     return disk
 
 
-def nested_run(files, vmm, command, timeout_s, relay):
+def nested_run(files, vmm, command, timeout_s, relay, extra=None):
     """
     Boot the test host, run `command` there, call relay(line) for each line it prints.
     Returns its exit status, or None with what went wrong as the second value.
     """
     qemu = nested_tools()
-    disk = nested_stage(files, vmm, command)
+    disk = nested_stage(files, vmm, command, extra or {})
     logs = os.path.join(files.dir, "logs.img")
     with open(logs, "wb") as f:
         f.truncate(LOGS_DISK_BYTES)
