@@ -13,6 +13,7 @@
 
 typedef struct BlkEngine {
     const char *name;                   /* of -blockdev's aio= */
+    bool needs_direct;                  /* would block in the kernel without O_DIRECT */
 
     /* Does the kernel let us? Asked when a node is opened. */
     bool (*available)(GError **errp);

@@ -3,6 +3,8 @@
  * Opening host files and block devices: what they are, what O_DIRECT wants of
  * requests, how long they are.
  */
+#include "config-host.h"
+
 #include <errno.h>
 #include <limits.h>
 #include <fcntl.h>
@@ -13,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "drivers.h"
+#include "block/drivers.h"
 #include "file.h"
 #include "util/err.h"
 
@@ -159,11 +161,33 @@ static bool open_fd(BlockNode *node, FileState *f, GError **errp)
     return true;
 }
 
-static bool check_engine(const FileState *f, GError **errp)
+static const BlkEngine *const engines[] = {
+    &engine_threads,
+#ifdef CONFIG_LINUX_AIO
+    &engine_linux_aio,
+#endif
+#ifdef CONFIG_LINUX_IO_URING
+    &engine_io_uring,
+#endif
+};
+
+static bool choose_engine(FileState *f, const char *aio, GError **errp)
 {
-    if (strcmp(f->engine->name, "native") == 0 && !f->direct) {
-        err_set(errp, "aio=native was specified, but it requires cache.direct=on, "
-                "which was not specified");
+    if (!aio) {
+        aio = engine_threads.name;
+    }
+    for (size_t i = 0; i < G_N_ELEMENTS(engines); i++) {
+        if (strcmp(engines[i]->name, aio) == 0) {
+            f->engine = engines[i];
+        }
+    }
+    if (!f->engine) {
+        err_set(errp, "aio=%s was not built into this program", aio);
+        return false;
+    }
+    if (f->engine->needs_direct && !f->direct) {
+        err_set(errp, "aio=%s was specified, but it requires cache.direct=on, which was not "
+                "specified", aio);
         return false;
     }
     return f->engine->available(errp);
@@ -187,19 +211,20 @@ static void file_free(FileState *f)
     g_free(f->filename);
 }
 
-bool file_open(BlockNode *node, const FileParams *p, GError **errp)
+bool file_open(BlockNode *node, const void *params, GError **errp)
 {
+    const FileParams *p = params;
     FileState *f = node->state;
     int64_t length;
 
     f->fd = -1;
     f->filename = g_strdup(p->filename);
-    f->engine = p->engine ? p->engine : &engine_threads;
     f->direct = node->flags.direct;
     f->no_flush = node->flags.no_flush;
     f->unmap = node->flags.unmap;
     f->engine_flush = true;
-    if (!check_engine(f, errp) || !open_fd(node, f, errp) || !check_kind(node, f, errp)) {
+    if (!choose_engine(f, p->aio, errp) || !open_fd(node, f, errp) || !check_kind(node, f, errp) ||
+        !file_lock_init(f, p->locking, errp)) {
         file_free(f);
         return false;
     }
@@ -239,6 +264,9 @@ const BlockDriver bdrv_file = {
     .submit = file_submit,
     .refresh_length = file_refresh_length,
     .flush_blocking = file_flush_blocking,
+    .perm_check = file_perm_check,
+    .perm_commit = file_perm_commit,
+    .perm_abort = file_perm_abort,
 };
 
 const BlockDriver bdrv_host_device = {
@@ -249,4 +277,7 @@ const BlockDriver bdrv_host_device = {
     .submit = file_submit,
     .refresh_length = file_refresh_length,
     .flush_blocking = file_flush_blocking,
+    .perm_check = file_perm_check,
+    .perm_commit = file_perm_commit,
+    .perm_abort = file_perm_abort,
 };

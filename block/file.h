@@ -8,6 +8,7 @@
 #define BLOCK_FILE_H
 
 #include "engine.h"
+#include "util/enum.h"
 
 /* Constant while the node is open, unless a comment says otherwise. */
 typedef struct FileState {
@@ -22,12 +23,24 @@ typedef struct FileState {
     const BlkEngine *engine;
     char *filename;
 
+    /* file-lock.c's, main thread. Bits of BLK_PERM_*. */
+    bool locking;
+    unsigned perm, unshared;            /* committed */
+    unsigned new_perm, new_unshared;    /* between check and commit */
+    unsigned locked_perm, locked_unshared; /* what we hold of the file's bytes */
+
     /* Learned on the way, by any thread: not tried again. */
     atomic_bool no_punch_hole, no_zero_range;
 } FileState;
 
 /* BlockDriver.submit of both drivers. */
 int file_submit(BlockNode *node, BlkReq *req);
+
+/* BlockDriver's permission calls of both drivers, and their set-up. */
+bool file_perm_check(BlockNode *node, unsigned perm, unsigned shared, GError **errp);
+void file_perm_commit(BlockNode *node);
+void file_perm_abort(BlockNode *node);
+bool file_lock_init(FileState *f, OnOffAuto locking, GError **errp);
 
 /*
  * Finish @req in a pool worker, from byte @skip on: everything that the engine

@@ -393,6 +393,7 @@ static int laio_submit(AioContext *ctx, BlkReq *req)
 
 const BlkEngine engine_linux_aio = {
     .name = "native",
+    .needs_direct = true,
     .available = laio_available,
     .submit = laio_submit,
 };

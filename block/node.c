@@ -98,15 +98,25 @@ BlockNode *node_new(const BlockDriver *drv, const char *name, const BlockNodeFla
     return node;
 }
 
-bool node_open(BlockNode *node, const BlockdevOptions *opts, GError **errp)
+bool node_open_by(BlockNode *node, BlockOpenFn *open, const void *params, GError **errp)
 {
     node->state = g_malloc0(node->drv->state_size);
-    if (!node->drv->open(node, opts, errp)) {
+    if (!open(node, params, errp)) {
         g_clear_pointer(&node->state, g_free);
         return false;
     }
     node->submit = node->drv->submit;
     return true;
+}
+
+static bool open_by_driver(BlockNode *node, const void *opts, GError **errp)
+{
+    return node->drv->open(node, opts, errp);
+}
+
+bool node_open(BlockNode *node, const BlockdevOptions *opts, GError **errp)
+{
+    return node_open_by(node, open_by_driver, opts, errp);
 }
 
 void node_ref(BlockNode *node)
@@ -136,7 +146,7 @@ void node_unref(BlockNode *node)
     g_free(node);
 }
 
-void node_add_child(BlockNode *node, BlockEdge *edge)
+bool node_add_child(BlockNode *node, const char *role, BlockNode *child, GError **errp)
 {
     int i = 0;
 
@@ -144,7 +154,8 @@ void node_add_child(BlockNode *node, BlockEdge *edge)
         i++;
         g_assert(i < BLOCK_NODE_CHILDREN);
     }
-    node->children[i] = edge;
+    node->children[i] = edge_new(child, node, role, 0, BLK_PERM_ALL, errp);
+    return node->children[i] != NULL;
 }
 
 /* ---- permissions: check everything down to the protocols, then commit ------------- */

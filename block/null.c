@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "block-ctx.h"
-#include "drivers.h"
+#include "block/drivers.h"
 #include "util/err.h"
 
 typedef struct NullState {
@@ -195,8 +195,9 @@ static int null_submit(BlockNode *node, BlkReq *req)
     return 0;
 }
 
-bool null_open(BlockNode *node, const NullParams *p, GError **errp)
+bool null_open(BlockNode *node, const void *params, GError **errp)
 {
+    const NullParams *p = params;
     NullState *s = node->state;
 
     if (p->latency_ns < 0) {

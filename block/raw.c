@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#include "drivers.h"
+#include "block/drivers.h"
 #include "util/err.h"
 
 typedef struct RawState {
@@ -38,8 +38,9 @@ static int64_t raw_refresh_length(BlockNode *node)
     return window_length(s, node_length(s->file));
 }
 
-bool raw_open(BlockNode *node, const RawParams *p, GError **errp)
+bool raw_open(BlockNode *node, const void *params, GError **errp)
 {
+    const RawParams *p = params;
     RawState *s = node->state;
     int64_t below = node_length(p->file);
 
@@ -58,6 +59,9 @@ bool raw_open(BlockNode *node, const RawParams *p, GError **errp)
     }
     if (s->size >= 0 && s->size % 512) {
         err_set(errp, "size (%" PRId64 ") is not a multiple of 512", s->size);
+        return false;
+    }
+    if (!node_add_child(node, "file", p->file, errp)) {
         return false;
     }
     node->limits = p->file->limits;

@@ -122,8 +122,11 @@ BlockNode *node_new(const BlockDriver *drv, const char *name, const BlockNodeFla
                     GError **errp);
 /* Open @node by its driver. On failure the node is still the caller's, to unref. */
 bool node_open(BlockNode *node, const BlockdevOptions *opts, GError **errp);
-/* Make @child (its edge) the node's next one. Before the driver opens. */
-void node_add_child(BlockNode *node, BlockEdge *edge);
+/* The same by one of drivers.h's functions. */
+typedef bool BlockOpenFn(BlockNode *node, const void *params, GError **errp);
+bool node_open_by(BlockNode *node, BlockOpenFn *open, const void *params, GError **errp);
+/* For drivers that open: make @child, used as @role ("file"), the node's next one. */
+bool node_add_child(BlockNode *node, const char *role, BlockNode *child, GError **errp);
 void node_ref(BlockNode *node);
 /* The last reference closes the node and lets its children go. */
 void node_unref(BlockNode *node);
