@@ -179,6 +179,7 @@ static void uring_flush(void *opaque)
         if (ready == 0) {
             break;
         }
+        trace_luring_do_submit(us, ready);
         ret = io_uring_submit(&us->ring);
         trace_luring_io_uring_submit(us, ready, ret);
         if (ret == -EINTR) {

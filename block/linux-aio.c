@@ -233,10 +233,11 @@ static bool batch_submit(LinuxAio *la)
         return false;
     }
 
+    trace_laio_do_submit(la, n);
+
     int taken = io_submit(la->kctx, n, batch);
 
-    trace_laio_submit(la, n, taken);
-
+    trace_laio_io_submit(la, n, taken);
     if (G_LIKELY(taken == (int)n)) {
         return true;
     }

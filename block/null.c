@@ -16,6 +16,7 @@
 
 #include "block-ctx.h"
 #include "block/drivers.h"
+#include "trace/trace-block.h"
 #include "util/err.h"
 
 typedef struct NullState {
@@ -57,7 +58,7 @@ static void list_insert(NullCtx *nc, BlkReq *req)
     }
 }
 
-static unsigned list_reap(NullCtx *nc)
+static unsigned list_reap(NullCtx *nc, bool polled)
 {
     unsigned n = 0;
 
@@ -73,6 +74,7 @@ static unsigned list_reap(NullCtx *nc)
             nc->tail = NULL;
         }
         n++;
+        trace_null_process_completion(req, polled);
         blk_req_complete(req, 0);
     } while (nc->head && deadline(nc->head) <= aio_clock_ns());
     block_ctx_batch_end(nc->bc);
@@ -103,13 +105,13 @@ static void null_readable(void *opaque)
 
     (void)!read(nc->timer_fd, &expirations, sizeof(expirations));
     nc->armed_ns = 0;
-    list_reap(nc);
+    list_reap(nc, false);
     timer_arm(nc);
 }
 
 static unsigned null_poll(void *opaque)
 {
-    return list_reap(opaque);
+    return list_reap(opaque, true);
 }
 
 static void null_poll_begin(void *opaque)
