@@ -26,7 +26,7 @@ class Boot:
     mem: str = "512M"
     # Let the guest start again after a reset instead of ending the VMM.
     reboots: bool = False
-    timeout_s: float = 120
+    timeout_s: float = 240
     status: Optional[int] = 0
     note: str = ""
     # Makes the disk images; called with the scratch directory.

@@ -124,7 +124,7 @@ def engines(rng, long):
         jobs += [f"{n} randwrite 4k 1 psync 1M" for n in names]
         jobs += [f"{n} randwrite 4k 64 libaio 4M" for n in names]
     return Boot(name="engines", cpus=2, args=disks.args, prepare=disks.prepare,
-                timeout_s=1200 if long else 180,
+                timeout_s=2400 if long else 240,
                 note=f"{len(jobs)} fio jobs of {every}",
                 append="t.test=facts,queues,fio,health t.cpus=2 t.queues=2",
                 answers={**ANSWERS, "job": jobs_from(jobs)})
