@@ -42,7 +42,7 @@ static AioContext *context_alloc(const char *name, GError **errp)
     ctx->ready_tail = &ctx->ready_head;
     ctx->bh_tail = &ctx->bh_head;
     ctx->wait_over = true;
-    g_mutex_init(&ctx->params_lock);
+    pthread_mutex_init(&ctx->params_lock, NULL);
     fast_clock_init(&ctx->clock);
     return ctx;
 }
@@ -122,7 +122,7 @@ void aio_context_free(AioContext *ctx)
     if (current == ctx) {
         current = NULL;
     }
-    g_mutex_clear(&ctx->params_lock);
+    pthread_mutex_destroy(&ctx->params_lock);
     g_free(ctx->poll_list);
     g_free(ctx->timers);
     g_free(ctx->handlers);
@@ -257,9 +257,9 @@ static void take_params(AioContext *ctx)
 {
     AioPollParams params;
 
-    g_mutex_lock(&ctx->params_lock);
+    pthread_mutex_lock(&ctx->params_lock);
     params = ctx->new_params;
-    g_mutex_unlock(&ctx->params_lock);
+    pthread_mutex_unlock(&ctx->params_lock);
     aio_apply_params(ctx, &params);
 }
 
@@ -276,9 +276,9 @@ static void take_notifications(AioContext *ctx)
 
 void aio_set_poll_params(AioContext *ctx, const AioPollParams *params)
 {
-    g_mutex_lock(&ctx->params_lock);
+    pthread_mutex_lock(&ctx->params_lock);
     ctx->new_params = *params;
-    g_mutex_unlock(&ctx->params_lock);
+    pthread_mutex_unlock(&ctx->params_lock);
     atomic_fetch_or(&ctx->wake, WAKE_PARAMS);
     aio_notify(ctx);
 }
@@ -287,9 +287,9 @@ AioPollParams aio_get_poll_params(AioContext *ctx)
 {
     AioPollParams params;
 
-    g_mutex_lock(&ctx->params_lock);
+    pthread_mutex_lock(&ctx->params_lock);
     params = ctx->new_params;
-    g_mutex_unlock(&ctx->params_lock);
+    pthread_mutex_unlock(&ctx->params_lock);
     return params;
 }
 

@@ -17,6 +17,7 @@
 #define UTIL_AIO_INTERNAL_H
 
 #include <poll.h>
+#include <pthread.h>
 #include <stdatomic.h>
 
 #include "aio-clock.h"
@@ -174,7 +175,7 @@ struct AioContext {
     AioBooks books;
 
     /* Any thread, under the lock. */
-    GMutex params_lock;
+    pthread_mutex_t params_lock;
     AioPollParams new_params;
 
     /* Any thread. Rarely written, so the poll loop's reads stay in its cache. */

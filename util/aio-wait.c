@@ -10,12 +10,12 @@
 typedef struct Waiter {
     AioContext *ctx;                    /* NULL: waits on the condition variable */
     bool kicked;
-    GCond cond;
+    pthread_cond_t cond;
     struct Waiter *next;
 } Waiter;
 
 static _Atomic unsigned waiter_count;
-static GMutex waiters_lock;
+static pthread_mutex_t waiters_lock = PTHREAD_MUTEX_INITIALIZER;
 static Waiter *waiters;
 
 void aio_wait_kick(void)
@@ -28,24 +28,24 @@ void aio_wait_kick(void)
     if (atomic_fetch_add(&waiter_count, 0) == 0) {
         return;
     }
-    g_mutex_lock(&waiters_lock);
+    pthread_mutex_lock(&waiters_lock);
     for (Waiter *w = waiters; w; w = w->next) {
         w->kicked = true;
         if (w->ctx) {
             aio_notify(w->ctx);
         } else {
-            g_cond_signal(&w->cond);
+            pthread_cond_signal(&w->cond);
         }
     }
-    g_mutex_unlock(&waiters_lock);
+    pthread_mutex_unlock(&waiters_lock);
 }
 
 static void waiter_add(Waiter *w)
 {
-    g_mutex_lock(&waiters_lock);
+    pthread_mutex_lock(&waiters_lock);
     w->next = waiters;
     waiters = w;
-    g_mutex_unlock(&waiters_lock);
+    pthread_mutex_unlock(&waiters_lock);
     atomic_fetch_add(&waiter_count, 1);
 }
 
@@ -54,22 +54,22 @@ static void waiter_remove(Waiter *w)
     Waiter **p = &waiters;
 
     atomic_fetch_sub(&waiter_count, 1);
-    g_mutex_lock(&waiters_lock);
+    pthread_mutex_lock(&waiters_lock);
     while (*p != w) {
         p = &(*p)->next;
     }
     *p = w->next;
-    g_mutex_unlock(&waiters_lock);
+    pthread_mutex_unlock(&waiters_lock);
 }
 
 static void wait_for_kick(Waiter *w)
 {
-    g_mutex_lock(&waiters_lock);
+    pthread_mutex_lock(&waiters_lock);
     while (!w->kicked) {
-        g_cond_wait(&w->cond, &waiters_lock);
+        pthread_cond_wait(&w->cond, &waiters_lock);
     }
     w->kicked = false;
-    g_mutex_unlock(&waiters_lock);
+    pthread_mutex_unlock(&waiters_lock);
 }
 
 void aio_wait_until(bool (*done)(void *opaque), void *opaque)
@@ -79,7 +79,7 @@ void aio_wait_until(bool (*done)(void *opaque), void *opaque)
     if (done(opaque)) {
         return;
     }
-    g_cond_init(&w.cond);
+    pthread_cond_init(&w.cond, NULL);
     waiter_add(&w);
     while (!done(opaque)) {
         if (w.ctx) {
@@ -89,7 +89,7 @@ void aio_wait_until(bool (*done)(void *opaque), void *opaque)
         }
     }
     waiter_remove(&w);
-    g_cond_clear(&w.cond);
+    pthread_cond_destroy(&w.cond);
 }
 
 /* ---- a function call in another thread's loop ------------------------------ */
