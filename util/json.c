@@ -321,3 +321,9 @@ char *json_text(JsonValue *value)
     return g_strdup(json_object_to_json_string_ext(value, JSON_C_TO_STRING_PLAIN |
                                                    JSON_C_TO_STRING_NOSLASHESCAPE));
 }
+
+void json_err_type(GError **errp, const char *param, const char *expected, JsonValue *value)
+{
+    err_set(errp, "Invalid parameter type for '%s', expected: %s (got %s)", param, expected,
+            json_type_name(value));
+}

@@ -27,8 +27,7 @@ static void number_refuse(const ObjProp *prop, const char *given, GError **errp)
     uint64_t max;
 
     number_range(prop, &min, &max);
-    err_set(errp, "Parameter '%s' expects a number from %" PRId64 " to %" PRIu64
-            ", not '%s'", prop->name, min, max, given);
+    scalar_err_number(errp, prop->name, min, max, given);
 }
 
 static bool unsigned_in_range(const ObjProp *prop, uint64_t u)
@@ -52,8 +51,7 @@ static bool signed_in_range(const ObjProp *prop, int64_t i)
 static void json_type_refuse(const ObjProp *prop, const char *expected, JsonValue *json,
                              GError **errp)
 {
-    err_set(errp, "Invalid parameter type for '%s', expected: %s (got %s)", prop->name,
-            expected, json_type_name(json));
+    json_err_type(errp, prop->name, expected, json);
 }
 
 static bool unsigned_from_text(Object *obj, const ObjProp *prop, const char *text,
@@ -130,9 +128,7 @@ static bool size_from_text(Object *obj, const ObjProp *prop, const char *text,
         return true;
     }
     number_range(prop, &min, &max);
-    err_set(errp, "Parameter '%s' expects a size from %" PRId64 " to %" PRIu64
-            " bytes (suffixes k, M, G, T, P, E allowed), not '%s'",
-            prop->name, min, max, text);
+    scalar_err_size(errp, prop->name, min, max, text);
     return false;
 }
 
@@ -221,7 +217,7 @@ static bool bool_from_text(Object *obj, const ObjProp *prop, const char *text,
                            PropValue *value, GError **errp)
 {
     if (!scalar_parse_bool(text, &value->b)) {
-        err_set(errp, "Parameter '%s' expects 'on' or 'off', not '%s'", prop->name, text);
+        scalar_err_bool(errp, prop->name, text);
         return false;
     }
     return true;

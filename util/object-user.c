@@ -52,8 +52,7 @@ static const char *take_str(JsonValue *options, JsonValue *rest, const char *nam
     }
     text = json_get_str(value);
     if (!text) {
-        err_set(errp, "Invalid parameter type for '%s', expected: string (got %s)", name,
-                json_type_name(value));
+        json_err_type(errp, name, "string", value);
         return NULL;
     }
     json_object_object_del(rest, name);

@@ -5,9 +5,11 @@
 #include "util/scalar.h"
 
 #include <errno.h>
-#include <glib.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "util/err.h"
 
 bool scalar_parse_u64(const char *text, uint64_t *value)
 {
@@ -155,4 +157,23 @@ bool scalar_is_identifier(const char *text)
         }
     }
     return true;
+}
+
+void scalar_err_number(GError **errp, const char *param, int64_t min, uint64_t max,
+                       const char *given)
+{
+    err_set(errp, "Parameter '%s' expects a number from %" PRId64 " to %" PRIu64
+            ", not '%.200s'", param, min, max, given);
+}
+
+void scalar_err_size(GError **errp, const char *param, int64_t min, uint64_t max,
+                     const char *given)
+{
+    err_set(errp, "Parameter '%s' expects a size from %" PRId64 " to %" PRIu64
+            " bytes (suffixes k, M, G, T, P, E allowed), not '%.200s'", param, min, max, given);
+}
+
+void scalar_err_bool(GError **errp, const char *param, const char *given)
+{
+    err_set(errp, "Parameter '%s' expects 'on' or 'off', not '%.200s'", param, given);
 }

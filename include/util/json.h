@@ -49,4 +49,8 @@ const char *json_type_name(JsonValue *value);
 /* The compact text of a value. The caller frees it. */
 char *json_text(JsonValue *value);
 
+/* The message for a parameter that should be @expected ("integer", ...). */
+void json_err_type(GError **errp, const char *param, const char *expected,
+                   JsonValue *value);
+
 #endif

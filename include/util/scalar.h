@@ -4,11 +4,12 @@
  *
  * Each takes the whole text (no blanks around it, nothing behind it) and
  * returns false without touching the result when it is malformed or does
- * not fit. The caller words the message.
+ * not fit. The messages for that are the caller's, or those at the end.
  */
 #ifndef UTIL_SCALAR_H
 #define UTIL_SCALAR_H
 
+#include <glib.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -29,5 +30,12 @@ bool scalar_parse_bool(const char *text, bool *value);
 
 /* A letter, then letters, digits, '-', '.' and '_'. */
 bool scalar_is_identifier(const char *text);
+
+/* Messages for a parameter whose value @given is none of these. */
+void scalar_err_number(GError **errp, const char *param, int64_t min, uint64_t max,
+                       const char *given);
+void scalar_err_size(GError **errp, const char *param, int64_t min, uint64_t max,
+                     const char *given);
+void scalar_err_bool(GError **errp, const char *param, const char *given);
 
 #endif
