@@ -8,6 +8,7 @@
 #define COM_FCR   (COM1 + 2)
 #define COM_LCR   (COM1 + 3)
 #define COM_LSR   (COM1 + 5)
+#define LSR_DATA  0x01
 #define LSR_EMPTY 0x20
 #define FIFO_SIZE 16
 
@@ -22,7 +23,7 @@ void console_init(void)
     outb(COM1, 1);
     outb(COM_IER, 0);
     outb(COM_LCR, 0x03);
-    outb(COM_FCR, 0x07);            /* FIFOs on and empty */
+    outb(COM_FCR, 0xc7);            /* FIFOs on and empty, input in pieces of up to 14 bytes */
 }
 
 static void line_write(void)
@@ -36,6 +37,32 @@ static void line_write(void)
         outb(COM1, line[i]);
     }
     line_len = 0;
+}
+
+void console_read_line(char *buf, size_t size)
+{
+    size_t len = 0;
+
+    for (;;) {
+        char c;
+
+        while (!(inb(COM_LSR) & LSR_DATA)) {
+            /* Each look is an exit that stock QEMU handles under its global lock; the thread that
+             * is to read the input needs that lock as well. */
+            for (uint64_t begin = rdtsc(); rdtsc() - begin < 1000000;) {
+                cpu_pause();
+            }
+        }
+        c = inb(COM1);
+        if (c == '\n') {
+            buf[len] = '\0';
+            return;
+        }
+        if (len == size - 1) {
+            fail("the line of input is too long", NULL);
+        }
+        buf[len++] = c;
+    }
 }
 
 static void put(char c)

@@ -7,9 +7,13 @@
 #define GUEST_CONSOLE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 void console_init(void);
+
+/* Wait for a line of input without its end; one that is longer than @size - 1 is a failure. */
+void console_read_line(char *buf, size_t size);
 
 /* {"op": @op, ... } */
 void out_begin(const char *op);

@@ -7,8 +7,9 @@
     print(lines.result('read')['iops'], lines.result('read')['host']['iothread_ns_per_io'])
 
 What is watched is counted from the guest's line {"op":"begin"} to the result that follows it:
-- 'cpu': CPU time per thread, and the share of the machine that other processes used, since anything
-  else that runs spoils a measurement on two CPUs
+- 'cpu': CPU time per thread, and the share of the machine that other processes used, and that its
+  own host took away ("steal"), since anything else that runs spoils a measurement on two CPUs
+- 'sleeps': how often each thread gave its CPU up of its own will: to wait
 - 'syscalls': system calls per thread, counted by the kernel (perf events on the tracepoint
   raw_syscalls:sys_enter; needs root). This slows every system call down a little: take times and
   system calls from different runs.
@@ -121,13 +122,14 @@ def command(vmm, args=(), cmdline='', *, cpu=None, memory='256M', smp=1, accel='
 class Vm:
     """A running VMM. Iterate over it for the guest's lines; close() or `with` ends it."""
 
-    def __init__(self, vmm, args=(), cmdline='', *, timeout=60, sample=(), env=None, **machine):
+    def __init__(self, vmm, args=(), cmdline='', *, timeout=60, sample=(), env=None,
+                 stdin=subprocess.DEVNULL, **machine):
         self.lines = Lines()
         self.started = time.monotonic()
         self.deadline = self.started + timeout
         self.timeout = timeout
         self.process = subprocess.Popen(command(vmm, args, cmdline, **machine), env=env,
-                                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                        stdin=stdin, stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE)
         self.watch = Watch(self.process.pid, sample) if sample else None
         self.pending = b''
@@ -143,6 +145,17 @@ class Vm:
     def pid(self):
         return self.process.pid
 
+    def say(self, words):
+        """A line of input for a guest that was started with ask=1 and stdin=subprocess.PIPE."""
+        self.process.stdin.write(words.encode() + b'\n')
+        self.process.stdin.flush()
+
+    def sample(self, what):
+        """Watch for other things from the next "begin" on; () for nothing."""
+        if self.watch:
+            self.watch.close()
+        self.watch = Watch(self.process.pid, what) if what else None
+
     def kill(self, sig=signal.SIGKILL):
         """End the VMM now; lines that it had written can still be read."""
         self.process.send_signal(sig)
@@ -151,8 +164,9 @@ class Vm:
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
-        for stream in (self.process.stdout, self.process.stderr):
-            stream.close()
+        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+            if stream:
+                stream.close()
         if self.watch:
             self.watch.close()
 
@@ -249,19 +263,40 @@ def thread_cpu_ns(pid, tid):
         return int(f.read().split()[0])
 
 
+def thread_sleeps(pid, tid):
+    with open(f'/proc/{pid}/task/{tid}/status', encoding='ascii', errors='replace') as f:
+        for line in f:
+            if line.startswith('voluntary_ctxt_switches:'):
+                return int(line.split()[1])
+    return 0
+
+
 def machine_busy_ns():
-    """CPU time that all processes and the kernel have used since boot, on all CPUs together."""
+    """Since boot and on all CPUs together: CPU time that all processes and the kernel have used,
+    and time that the machine's own host took away."""
     with open('/proc/stat', encoding='ascii') as f:
-        user, nice, system, _idle, _iowait, irq, softirq, steal = map(int, f.readline().split()[1:9])
-    ticks = user + nice + system + irq + softirq + steal
-    return ticks * 1_000_000_000 // os.sysconf('SC_CLK_TCK')
+        ticks = [int(word) for word in f.readline().split()[1:9]]
+    user, nice, system, _idle, _iowait, irq, softirq, steal = ticks
+    tick_ns = 1_000_000_000 // os.sysconf('SC_CLK_TCK')
+    return (user + nice + system + irq + softirq) * tick_ns, steal * tick_ns
+
+
+def readings(read, pid, tids):
+    """{tid: read(pid, tid)} without those that ended meanwhile."""
+    found = {}
+    for tid in tids:
+        try:
+            found[tid] = read(pid, tid)
+        except OSError:
+            pass
+    return found
 
 
 class Watch:
     """Takes a reading at each "begin" and adds the difference to the result that follows."""
 
     def __init__(self, pid, what):
-        unknown = set(what) - {'cpu', 'syscalls'}
+        unknown = set(what) - {'cpu', 'sleeps', 'syscalls'}
         if unknown:
             raise ValueError(f'sample: {", ".join(sorted(unknown))}')
         self.pid = pid
@@ -285,26 +320,41 @@ class Watch:
     def reading(self):
         r = {'time': time.monotonic_ns(), 'kinds': threads(self.pid)}
         if 'cpu' in self.what:
-            r['cpu'] = {tid: thread_cpu_ns(self.pid, tid) for tid in r['kinds']}
-            r['busy'] = machine_busy_ns()
+            r['cpu'] = readings(thread_cpu_ns, self.pid, r['kinds'])
+            r['busy'], r['steal'] = machine_busy_ns()
+        if 'sleeps' in self.what:
+            r['sleeps'] = readings(thread_sleeps, self.pid, r['kinds'])
         if self.counters:
             r['syscalls'] = self.counters.read()
         return r
+
+    @staticmethod
+    def by_kind(a, b, what):
+        """What threads of each kind add up to between two readings."""
+        sums = {}
+        for tid, value in b[what].items():
+            kind = b['kinds'][tid]
+            sums[kind] = sums.get(kind, 0) + value - a[what].get(tid, 0)
+        return sums
+
+    @staticmethod
+    def put(out, sums, unit, ios):
+        for kind, value in sums.items():
+            out[f'{kind}_{unit}'] = value
+            if ios:
+                out[f'{kind}_{unit}_per_io'] = value / ios
 
     def difference(self, a, b, ios):
         wall = b['time'] - a['time']
         out = {'wall_ns': wall}
         if 'cpu' in self.what:
-            cpu = {}
-            for tid, ns in b['cpu'].items():
-                kind = b['kinds'][tid]
-                cpu[kind] = cpu.get(kind, 0) + ns - a['cpu'].get(tid, 0)
-            for kind, ns in cpu.items():
-                out[f'{kind}_ns'] = ns
-                if ios:
-                    out[f'{kind}_ns_per_io'] = ns / ios
+            cpu = self.by_kind(a, b, 'cpu')
+            self.put(out, cpu, 'ns', ios)
             others = max(0, b['busy'] - a['busy'] - sum(cpu.values()))
             out['others_cpu_share'] = others / (wall * os.cpu_count())
+            out['steal_share'] = (b['steal'] - a['steal']) / (wall * os.cpu_count())
+        if 'sleeps' in self.what:
+            self.put(out, self.by_kind(a, b, 'sleeps'), 'sleeps', ios)
         if self.counters:
             counts = {}
             for (tid, name), n in b['syscalls'].items():

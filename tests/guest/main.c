@@ -61,6 +61,22 @@ static void run_end(uint64_t mark)
     mem_release(mark);
 }
 
+/* The next run is on the command line or, with ask=1, what comes from the console. */
+static bool next_run(const char *cmdline, unsigned i, bool ask, Params *p)
+{
+    static char line[1024];
+
+    if (!ask) {
+        return params_run(cmdline, i, p);
+    }
+    out_begin("ready");
+    out_u64("runs", i);
+    out_end();
+    console_read_line(line, sizeof(line));
+    params_line(cmdline, line, p);
+    return line[0] != '\0';
+}
+
 /* Called by boot.S. */
 __attribute__((noreturn)) void guest_main(void);
 
@@ -69,18 +85,20 @@ void guest_main(void)
     const char *cmdline;
     uint64_t mark, errors = 0;
     unsigned runs = 0;
+    bool ask;
     Params p;
 
     console_init();
     cpu_init();
     cmdline = mem_init();
     params_run(cmdline, 0, &p);
+    ask = p.ask;
     if (!clock_init(p.clock)) {
         fail("the TSC's frequency can't be learned from", p.clock);
     }
     virtio_probe();
     mark = mem_mark();
-    while (params_run(cmdline, runs, &p)) {
+    while (next_run(cmdline, runs, ask, &p)) {
         errors += run_one(&p);
         run_end(mark);
         runs++;

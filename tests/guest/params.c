@@ -67,6 +67,7 @@ static const ParamDesc table[] = {
     BOOL("rand", rand),
     BOOL("odd", odd),
     BOOL("pause", pause),
+    BOOL("ask", ask),
 };
 
 static const Params defaults = {
@@ -310,4 +311,17 @@ bool params_run(const char *cmdline, unsigned i, Params *p)
         }
     }
     return false;
+}
+
+void params_line(const char *cmdline, const char *line, Params *p)
+{
+    const char *begin, *end, *rest = cmdline + strlen(cmdline);
+
+    *p = defaults;
+    words_len = 0;
+    if (find_runs(cmdline, &begin, &end)) {
+        fail("run=\" and ask=1 exclude each other", NULL);
+    }
+    parse_words(p, cmdline, rest);
+    parse_words(p, line, line + strlen(line));
 }

@@ -5,7 +5,9 @@
  *
  *     seconds=2 complete=poll run="op=read qd=1; op=read qd=32"
  *
- * Without run= there is one run. README.md lists the keys.
+ * Without run= there is one run. With ask=1 there is none of these: each run is a line of words
+ * that the guest asks for on its console by {"op":"ready"}, and an empty line ends. README.md lists
+ * the keys.
  */
 #ifndef GUEST_PARAMS_H
 #define GUEST_PARAMS_H
@@ -58,9 +60,13 @@ typedef struct Params {
     bool rand;
     bool odd;                   /* integrity: header, data and status cut at any byte */
     bool pause;                 /* PAUSE in polling loops */
+    bool ask;                   /* runs come from the console */
 } Params;
 
 /* The i-th run's parameters; false when there is no such run. Malformed input ends the guest. */
 bool params_run(const char *cmdline, unsigned i, Params *p);
+
+/* The parameters of a run that is given by @line: what it says overrides what holds for all runs. */
+void params_line(const char *cmdline, const char *line, Params *p);
 
 #endif
