@@ -19,6 +19,8 @@ static const struct {
     { "reset", op_reset },
     { "discard", op_zeroes },
     { "write_zeroes", op_zeroes },
+    { "hostile", op_hostile },
+    { "fuzz", op_fuzz },
     { "info", op_info },
     { "getid", op_getid },
     { "wce", op_wce },

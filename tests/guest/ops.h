@@ -16,6 +16,8 @@ uint64_t op_stamp(const Params *p);
 uint64_t op_verify(const Params *p);
 uint64_t op_reset(const Params *p);
 uint64_t op_zeroes(const Params *p);        /* discard, write_zeroes */
+uint64_t op_hostile(const Params *p);
+uint64_t op_fuzz(const Params *p);
 uint64_t op_info(const Params *p);
 uint64_t op_getid(const Params *p);
 uint64_t op_wce(const Params *p);
