@@ -298,7 +298,7 @@ AioPollParams aio_get_poll_params(AioContext *ctx)
 void aio_look_at_fds(AioContext *ctx)
 {
     ctx->fd_checked_ns = fast_clock_ns(&ctx->clock);
-    ctx->woke_ns = ctx->fd_checked_ns;
+    ctx->event_ns = ctx->fd_checked_ns;
     book_add(&ctx->books.fd_checks, 1);
     ctx->mon->wait(ctx, 0);
     trace_aio_fd_check(ctx, ctx->ready_head != NULL);
@@ -321,6 +321,7 @@ static int64_t time_left_ns(AioContext *ctx)
 static void sleep_until_woken(AioContext *ctx)
 {
     int64_t timeout_ns = time_left_ns(ctx);
+    int64_t slept_ns;
 
     if (timeout_ns == 0 || !aio_sleep_prepare(ctx)) {
         if (fds_are_due(ctx)) {
@@ -329,11 +330,11 @@ static void sleep_until_woken(AioContext *ctx)
         return;
     }
     book_add(&ctx->books.waits, 1);
-    trace_aio_wait_begin(ctx, timeout_ns);
+    slept_ns = fast_clock_ns(&ctx->clock);
     ctx->mon->wait(ctx, timeout_ns);
-    trace_aio_wait_end(ctx, ctx->ready_head != NULL);
-    ctx->woke_ns = fast_clock_ns(&ctx->clock);
-    ctx->fd_checked_ns = ctx->woke_ns;
+    ctx->fd_checked_ns = fast_clock_ns(&ctx->clock);
+    /* Not the time of waking: to wake up takes longer than a fast device. */
+    ctx->event_ns = MAX(ctx->fd_checked_ns - ctx->wake_cost_ns, slept_ns);
 }
 
 /* Returns @progress, or true when polling was left with work done. */

@@ -138,7 +138,9 @@ struct AioContext {
     bool poll_unbegun;                  /* entries whose handler isn't in polling state */
     bool poll_begun;                    /* entries whose handler is, or found work */
     int64_t window_max_ns;              /* the largest on poll_list */
-    int64_t woke_ns;                    /* when the monitor returned */
+    int64_t event_ns;                   /* when what the monitor reported happened, as we guess */
+    int64_t wake_cost_ns;               /* from an event to a sleeper on the CPU, at least */
+    bool wake_cost_known;
     int64_t fd_checked_ns;
     int64_t idle_swept_ns;
     unsigned fd_events;                 /* handlers with fd_event */
@@ -217,6 +219,9 @@ bool aio_poll_phase(AioContext *ctx, bool may_wait);
 bool aio_poll_stop(AioContext *ctx);
 void aio_adjust_windows(AioContext *ctx);
 void aio_apply_params(AioContext *ctx, const AioPollParams *params);
+
+/* aio-clock.c */
+int64_t wake_cost_measure(void);
 
 /* aio-bh.c */
 bool aio_run_bhs(AioContext *ctx);

@@ -134,6 +134,10 @@ static void window_reset(AioHandler *h)
 void aio_apply_params(AioContext *ctx, const AioPollParams *params)
 {
     ctx->params = *params;
+    if (params->max_ns > 0 && !ctx->wake_cost_known) {
+        ctx->wake_cost_ns = wake_cost_measure();
+        ctx->wake_cost_known = true;
+    }
     for (unsigned i = 0; i < ctx->handler_count; i++) {
         window_reset(ctx->handlers[i]);
     }
@@ -150,8 +154,8 @@ void aio_adjust_windows(AioContext *ctx)
 
             h->fd_event = h->was_idle = false;
             ctx->fd_events--;
-            window_adjust(h, ctx->woke_ns - since);
-            h->last_event_ns = ctx->woke_ns;
+            window_adjust(h, ctx->event_ns - since);
+            h->last_event_ns = ctx->event_ns;
         }
     }
 }

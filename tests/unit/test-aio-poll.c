@@ -462,7 +462,7 @@ typedef struct Driver {
 static void driver_delay(Driver *d)
 {
     /* around the windows, so that polling starts and stops all the time */
-    static const int64_t around_ns[] = { 0, 1000, 5000, 12000, 40000 };
+    static const int64_t around_ns[] = { 0, 500, 1000, 2000, 3000, 5000, 12000, 30000 };
     int64_t until = aio_clock_ns();
 
     until += around_ns[g_rand_int_range(d->rand, 0, G_N_ELEMENTS(around_ns))];
@@ -495,7 +495,7 @@ static void test_no_kick_is_lost(const void *monitor)
 
     d.rand = g_rand_new_with_seed(g_test_rand_int());
     queue_init(&q, ctx);
-    set_max(ctx, 20000);
+    aio_set_poll_params(ctx, &(AioPollParams) { .max_ns = 20000, .shrink = 2 });
     t = g_thread_new("driver", driver_thread, &d);
     while (atomic_load(&q.used) < d.count) {
         aio_poll(ctx, true);
