@@ -237,7 +237,7 @@ static bool check_keys(Reader *r, const QapiType *type, const QapiType *branch,
             continue;
         }
         before = path_push(r, key);
-        err_set(errp, "Parameter '%.200s' is unexpected", param(r));
+        err_set(errp, "Parameter '%.200s' is unexpected", r->path->str);
         path_pop(r, before);
         suggest_start(&near, key);
         offer_members(type, &near);

@@ -3,13 +3,13 @@
 """
 Make C from the QAPI schema.
 
-    qapi-gen.py headers|sources [--name qapi_schema] --modules A,B -o DIR FOLDER/schema.json
-    qapi-gen.py check FOLDER/schema.json
+    qapi-gen.py headers|sources [--name qapi_schema] [--folder qapi] --modules A,B -o DIR SCHEMA
+    qapi-gen.py check SCHEMA
 
-Writes into DIR, which is the build folder's image of FOLDER: for each module (schema file) that
-defines something MODULE-types.h or MODULE-types.c, and NAME.h or NAME.c (with '-' for '_') with
-the list of everything. --modules names the modules expected, because meson must know the outputs
-beforehand.
+Writes into DIR: for each module (schema file) that defines something MODULE-types.h or
+MODULE-types.c, and NAME.h or NAME.c (with '-' for '_') with the list of everything. The headers
+are included as "FOLDER/MODULE-types.h". --modules names the modules expected, because meson must
+know the outputs beforehand.
 """
 import argparse
 import os
@@ -21,17 +21,16 @@ from qapi.schema import Schema
 
 
 def generate(schema, args):
-    include_dir = os.path.basename(os.path.normpath(args.output))
     base = args.name.replace('_', '-')
     ending = '.h' if args.what == 'headers' else '.c'
     texts = {}
     for module in schema.modules:
-        c = CTypes(schema, module, include_dir)
+        c = CTypes(schema, module, args.folder)
         texts[module + '-types'] = c.header() if ending == '.h' else c.source()
     if ending == '.h':
-        texts[base] = schema_header(args.name, include_dir)
+        texts[base] = schema_header(args.name, args.folder)
     else:
-        texts[base] = schema_source(schema, args.name, include_dir)
+        texts[base] = schema_source(schema, args.name, args.folder)
     for name, text in texts.items():
         with open(os.path.join(args.output, name + ending), 'w', encoding='utf-8') as f:
             f.write(text)
@@ -42,6 +41,7 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('what', choices=['headers', 'sources', 'check'])
     parser.add_argument('--name', default='qapi_schema')
+    parser.add_argument('--folder', default='qapi')
     parser.add_argument('--doc-optional', action='store_true')
     parser.add_argument('--modules')
     parser.add_argument('-o', '--output', default='.')

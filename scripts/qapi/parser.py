@@ -210,7 +210,7 @@ class Parser:
     def _doc(self):
         """A doc comment; the opening ## was just read."""
         doc = Doc(self.where())
-        lines = self.text[self.pos:].split('\n')
+        lines = self.text[self.pos:].splitlines()
         self.pos += len(lines[0]) + 1
         self.line += 1
         for line in lines[1:]:
@@ -231,10 +231,14 @@ class Parser:
             if self.kind == 'doc':
                 doc = self._doc()
             where = self.where()
+            if not self._is_mark('{') and doc:
+                raise SchemaError(doc.where, 'doc comment without its expression')
             if not self._is_mark('{'):
-                self.fail("expected '{' of an expression" + (' behind its doc' if doc else ''))
+                self.fail("expected '{' of an expression")
             data = self._dict(1)
             if 'include' in data:
+                if doc:
+                    raise SchemaError(doc.where, "doc comment before an 'include'")
                 self._include(data, where)
             else:
                 self.exprs.append(Expr(data, where, doc, self.module))
