@@ -79,38 +79,44 @@ static inline struct vring_desc desc_read(const struct vring_desc *table, unsign
     };
 }
 
-/* Append guest bytes [@gpa, @gpa + @len) to the I/O vector, one entry a region. */
-static const char *buffer_map(VirtQueue *vq, VirtQueueElem *elem, uint64_t gpa, uint32_t len,
-                              bool writable)
+/* The slow part of buffer_map(): another region, or more than one. */
+static __attribute__((noinline)) const char *buffer_map_regions(VirtQueue *vq,
+                                                                const VirtQueueElem *elem,
+                                                                unsigned *n, uint64_t gpa,
+                                                                uint32_t len)
 {
-    if (len == 0) {
-        return "descriptor of length zero";
-    }
     while (len > 0) {
-        const GuestRegion *r = vq->last_region;
-        unsigned n = elem->n_out + elem->n_in;
+        const GuestRegion *r = guest_memory_region(vq->mem, gpa);
         uint64_t part;
 
-        if (gpa - r->gpa >= r->size) {
-            r = guest_memory_region(vq->mem, gpa);
-            if (r == NULL) {
-                return "buffer outside guest RAM";
-            }
-            vq->last_region = r;
+        if (r == NULL) {
+            return "buffer outside guest RAM";
         }
-        if (n == elem->iov_max) {
+        if (*n == elem->iov_max) {
             return "chain of more segments than seg_max allows";
         }
+        vq->last_region = r;
         part = MIN((uint64_t)len, r->size - (gpa - r->gpa));
-        elem->iov[n] = (struct iovec) { r->host + (gpa - r->gpa), part };
-        if (writable) {
-            elem->n_in++;
-        } else {
-            elem->n_out++;
-        }
+        elem->iov[(*n)++] = (struct iovec) { r->host + (gpa - r->gpa), part };
         gpa += part;
         len -= part;
     }
+    return NULL;
+}
+
+/* Append guest bytes [@gpa, @gpa + @len) to the I/O vector, one entry a region. */
+static inline const char *buffer_map(VirtQueue *vq, const VirtQueueElem *elem, unsigned *n,
+                                     uint64_t gpa, uint32_t len)
+{
+    const GuestRegion *r = vq->last_region;
+    uint64_t off = gpa - r->gpa;
+
+    /* len - 1 wraps for 0, so one comparison refuses that too. */
+    if (G_UNLIKELY(off >= r->size || len - 1 >= r->size - off || *n == elem->iov_max)) {
+        return len == 0 ? "descriptor of length zero"
+                        : buffer_map_regions(vq, elem, n, gpa, len);
+    }
+    elem->iov[(*n)++] = (struct iovec) { r->host + off, len };
     return NULL;
 }
 
@@ -141,16 +147,13 @@ static const char *chain_walk(VirtQueue *vq, VirtQueueElem *elem, unsigned i)
     const struct vring_desc *table = vq->desc;
     unsigned entries = vq->size;
     unsigned left = entries;            /* more steps than entries: a loop */
+    unsigned n = 0, n_out = 0;
     const char *err;
 
     for (;;) {
-        struct vring_desc d;
+        struct vring_desc d = desc_read(table, i);
 
-        if (left-- == 0) {
-            return "descriptor loop";
-        }
-        d = desc_read(table, i);
-        if (d.flags & VRING_DESC_F_INDIRECT) {
+        if (G_UNLIKELY(d.flags & VRING_DESC_F_INDIRECT)) {
             if (table != vq->desc) {
                 return "indirect descriptor inside an indirect table";
             }
@@ -162,21 +165,30 @@ static const char *chain_walk(VirtQueue *vq, VirtQueueElem *elem, unsigned i)
             left = entries;
             continue;
         }
-        if (!(d.flags & VRING_DESC_F_WRITE) && elem->n_in > 0) {
+        if (G_UNLIKELY(!(d.flags & VRING_DESC_F_WRITE) && n > n_out)) {
             return "device-readable descriptor after a device-writable one";
         }
-        err = buffer_map(vq, elem, d.addr, d.len, d.flags & VRING_DESC_F_WRITE);
-        if (err != NULL) {
+        err = buffer_map(vq, elem, &n, d.addr, d.len);
+        if (G_UNLIKELY(err != NULL)) {
             return err;
         }
-        if (!(d.flags & VRING_DESC_F_NEXT)) {
-            return NULL;
+        if (!(d.flags & VRING_DESC_F_WRITE)) {
+            n_out = n;
         }
-        if (d.next >= entries) {
-            return "next descriptor out of range";
+        if (!(d.flags & VRING_DESC_F_NEXT)) {
+            break;
         }
         i = d.next;
+        if (G_UNLIKELY(i >= entries)) {
+            return "next descriptor out of range";
+        }
+        if (G_UNLIKELY(--left == 0)) {
+            return "descriptor loop";
+        }
     }
+    elem->n_out = n_out;
+    elem->n_in = n - n_out;
+    return NULL;
 }
 
 int virtqueue_pop(VirtQueue *vq, VirtQueueElem *elem)
@@ -204,7 +216,6 @@ int virtqueue_pop(VirtQueue *vq, VirtQueueElem *elem)
         virtqueue_break(vq, "chain made available again while in flight");
         return -EINVAL;
     }
-    elem->n_out = elem->n_in = 0;
     elem->head = head;
     err = chain_walk(vq, elem, head);
     if (err != NULL) {
