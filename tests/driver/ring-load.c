@@ -104,6 +104,7 @@ static void req_send(RingLoad *l, RingLoadReq *r)
     *r->status = 0xff;
     r->start_ns = aio_clock_ns();
     g_assert_true(vq_driver_add(&l->d, b, 3, r->table, r));
+    l->out++;
 }
 
 static void publish(RingLoad *l)
@@ -130,6 +131,7 @@ void ring_load_fill(RingLoad *l, uint64_t limit)
 static void req_got(RingLoad *l, RingLoadReq *r)
 {
     l->done++;
+    l->out--;
     l->latency_ns += aio_clock_ns() - r->start_ns;
     if (*r->status != VIRTIO_BLK_S_OK) {
         l->errors++;
@@ -146,6 +148,12 @@ unsigned ring_load_reap(RingLoad *l)
         n++;
     }
     return n;
+}
+
+unsigned ring_load_reap_all(RingLoad *l)
+{
+    ring_load_reap(l);
+    return l->out;
 }
 
 /* One turn of a guest that keeps its depth: what came back goes out again. */

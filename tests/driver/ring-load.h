@@ -32,6 +32,7 @@ typedef struct RingLoad {
     bool indirect;
     RingLoadReq *reqs;
     uint64_t sectors;           /* of the disk */
+    unsigned out;               /* in flight */
     uint64_t random;            /* state of the generator */
     /* Counted: */
     uint64_t done, errors, kicks;
@@ -54,6 +55,8 @@ void ring_load_stop(RingLoad *l);
 void ring_load_fill(RingLoad *l, uint64_t limit);
 /* Take what has completed. */
 unsigned ring_load_reap(RingLoad *l);
+/* The same; returns how many are still out. */
+unsigned ring_load_reap_all(RingLoad *l);
 /* Both, spinning on the used ring as a polling guest does, until @count are done
  * or (@count 0) @seconds are over. The device is served by another thread. */
 void ring_load_run(RingLoad *l, uint64_t count, double seconds);
