@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "hw/virtio/virtio-pci.h"
+#include "qapi/block-types.h"
 #include "util/err.h"
 #include "util/iothread.h"
 #include "virtio/virtio-blk.h"
@@ -20,19 +21,6 @@
 #define SIZE_AUTO 0
 #define GRANULARITY_AUTO UINT32_MAX
 #define MAX_SECTORS ((INT32_MAX) / VIRTIO_BLK_SECTOR)   /* so that the bytes fit an int */
-
-typedef enum OnErrorPolicy {
-    ON_ERROR_AUTO,
-    ON_ERROR_REPORT,
-    ON_ERROR_IGNORE,
-    ON_ERROR_ENOSPC,
-    ON_ERROR_STOP,
-} OnErrorPolicy;
-
-static const char *const on_error_names[] = { "auto", "report", "ignore", "enospc", "stop" };
-static const EnumTable on_error_table = {
-    .type = "BlockdevOnError", .names = on_error_names, .count = G_N_ELEMENTS(on_error_names),
-};
 
 typedef struct VirtioBlkPci {
     VirtioPci v;
@@ -49,7 +37,7 @@ typedef struct VirtioBlkPci {
     uint64_t discard_granularity;
     bool discard, write_zeroes, share_rw, scsi;
     uint32_t max_discard_sectors, max_write_zeroes_sectors;
-    int rerror, werror;                 /* OnErrorPolicy */
+    int rerror, werror;                 /* BlockdevOnError */
     int32_t bootindex;
 
     VirtioBlk vb;
@@ -82,10 +70,10 @@ static VirtioBlkOnError disk_error(void *opaque, unsigned queue, BlkOp op, int e
     if (err == ENOTSUP) {
         return VIRTIO_BLK_REPORT;       /* not a fault of the disk */
     }
-    if (policy == ON_ERROR_IGNORE) {
+    if (policy == BLOCKDEV_ON_ERROR_IGNORE) {
         return VIRTIO_BLK_IGNORE;
     }
-    if (policy == ON_ERROR_STOP || (policy == ON_ERROR_ENOSPC && err == ENOSPC)) {
+    if (policy == BLOCKDEV_ON_ERROR_STOP || (policy == BLOCKDEV_ON_ERROR_ENOSPC && err == ENOSPC)) {
         machine_request_stop(d->v.pci.dev.machine, RUN_STATE_IO_ERROR);
         return VIRTIO_BLK_HOLD;
     }
@@ -296,11 +284,11 @@ static void disk_settings(VirtioBlkPci *d)
     }
     vb->write_cache_default = d->write_cache == ON_OFF_AUTO_AUTO
         ? blk_default_write_cache(vb->blk) : d->write_cache == ON_OFF_AUTO_ON;
-    if (d->rerror == ON_ERROR_AUTO) {
-        d->rerror = ON_ERROR_REPORT;
+    if (d->rerror == BLOCKDEV_ON_ERROR_AUTO) {
+        d->rerror = BLOCKDEV_ON_ERROR_REPORT;
     }
-    if (d->werror == ON_ERROR_AUTO) {
-        d->werror = ON_ERROR_ENOSPC;
+    if (d->werror == BLOCKDEV_ON_ERROR_AUTO) {
+        d->werror = BLOCKDEV_ON_ERROR_ENOSPC;
     }
     limits_apply(d);
 }
@@ -420,9 +408,9 @@ static const ObjProp disk_props[] = {
       .def = "4194303", .min = 1, .max = MAX_SECTORS, .help = "most of one write zeroes" },
     { .name = "share-rw", .type = &prop_bool, FIELD(share_rw), .def = "off",
       .help = "other devices may write to the same drive" },
-    { .name = "rerror", .type = &prop_enum, FIELD(rerror), .names = &on_error_table,
+    { .name = "rerror", .type = &prop_enum, FIELD(rerror), .names = &BlockdevOnError_table,
       .def = "auto", .help = "what a failed read does (default: report)" },
-    { .name = "werror", .type = &prop_enum, FIELD(werror), .names = &on_error_table,
+    { .name = "werror", .type = &prop_enum, FIELD(werror), .names = &BlockdevOnError_table,
       .def = "auto", .help = "what a failed write does (default: enospc)" },
     { .name = "scsi", .type = &prop_bool, FIELD(scsi), .def = "off", .check = check_scsi,
       .help = "off only" },
