@@ -190,10 +190,24 @@ static void request_run(Fixture *f, unsigned rest_us, bool asleep)
     g_assert_cmpuint(*s.status, ==, VIRTIO_BLK_S_OK);
 }
 
-/* Each name of @map, in this order, possibly with others between them. */
+static uint64_t arg_number(Record *rec, unsigned index)
+{
+    while (index-- > 0) {
+        arg_u64(rec);
+    }
+    return arg_u64(rec);
+}
+
+/* Each name of @map, in this order, possibly with others between them; one pointer to follow. */
 static void expect_in_order(const char *path, const char *const *map, bool polled)
 {
+    static const char *const with_req[] = {
+        "virtio_blk_handle_read", "blk_submit", "laio_queue", "laio_process_completion",
+        "luring_queue", "luring_process_completion", "blk_complete", "virtio_blk_rw_complete",
+        "virtio_blk_req_complete", "virtqueue_fill", NULL
+    };
     g_autoptr(GString) seen = g_string_new(NULL);
+    uint64_t req = 0;
     Reader r;
     Record rec;
 
@@ -204,9 +218,11 @@ static void expect_in_order(const char *path, const char *const *map, bool polle
             map++;
         }
         if (strcmp(rec.name, "virtio_queue_notify") == 0) {
-            arg_u64(&rec);
-            arg_u64(&rec);
-            g_assert_cmpuint(arg_u64(&rec), ==, polled);
+            g_assert_cmpuint(arg_number(&rec, 2), ==, polled);
+        } else if (strcmp(rec.name, "virtqueue_pop") == 0) {
+            req = arg_number(&rec, 1);
+        } else if (g_strv_contains(with_req, rec.name)) {
+            g_assert_cmphex(arg_number(&rec, 1), ==, req);
         }
     }
     reader_close(&r);
