@@ -162,6 +162,8 @@ struct VmOps {
      */
     void (*cpus_pause)(Vm *vm);
     void (*cpus_resume)(Vm *vm);
+    /* Begin to pause and don't wait. Any thread. */
+    void (*cpus_kick)(Vm *vm);
     /* Host thread of @cpu, 0 while there is none. Any thread. */
     int (*cpu_thread_id)(const Vm *vm, unsigned cpu);
     /* Frequency of the guest's TSC, 0 if not known. */
