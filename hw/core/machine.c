@@ -1,42 +1,146 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "hw/core/machine.h"
 
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "util/err.h"
 
-bool machine_init(Machine *m, AioContext *ctx, GError **errp)
+/* ---- what vCPUs need ---- */
+
+static uint64_t exit_pio_read(void *machine, uint16_t port, unsigned size)
 {
-    m->ctx = ctx;
+    return io_bus_read(((Machine *)machine)->pio, port, size);
+}
+
+static void exit_pio_write(void *machine, uint16_t port, uint64_t value, unsigned size)
+{
+    io_bus_write(((Machine *)machine)->pio, port, value, size);
+}
+
+static uint64_t exit_mmio_read(void *machine, uint64_t addr, unsigned size)
+{
+    return io_bus_read(((Machine *)machine)->mmio, addr, size);
+}
+
+static void exit_mmio_write(void *machine, uint64_t addr, uint64_t value, unsigned size)
+{
+    io_bus_write(((Machine *)machine)->mmio, addr, value, size);
+}
+
+static void exit_shutdown(void *machine)
+{
+    machine_request_reset(machine);
+}
+
+static void exit_failure(void *machine, unsigned cpu, const char *text, const char *dump)
+{
+    report_error("CPU %u: %s", cpu, text);
+    if (dump != NULL) {
+        fputs(dump, stderr);
+    }
+    machine_request_stop(machine, RUN_STATE_INTERNAL_ERROR);
+}
+
+static const VmExits machine_exits = {
+    .pio_read = exit_pio_read,
+    .pio_write = exit_pio_write,
+    .mmio_read = exit_mmio_read,
+    .mmio_write = exit_mmio_write,
+    .shutdown = exit_shutdown,
+    .failure = exit_failure,
+};
+
+/* ---- life ---- */
+
+bool machine_init(Machine *m, const MachineType *type, const MachineConfig *config,
+                  GError **errp)
+{
+    VmConfig vm = config->vm;
+
+    m->type = type;
+    m->ctx = config->ctx;
     m->ram_fd = -1;
     m->state = RUN_STATE_PRELAUNCH;
     pthread_mutex_init(&m->request_lock, NULL);
-    m->request_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (m->request_fd < 0) {
-        err_set_errno(errp, errno, "cannot make an eventfd");
-        return false;
-    }
     m->pio = io_bus_new("I/O port", 0x10000);
     m->mmio = io_bus_new("memory", 0);
     m->listeners = g_ptr_array_new();
     m->devices = g_ptr_array_new();
     m->reset_hooks = g_ptr_array_new();
+    m->request_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (m->request_fd < 0) {
+        err_set_errno(errp, errno, "cannot make an eventfd");
+        return false;
+    }
+    vm.exits = &machine_exits;
+    vm.machine = m;
+    m->vm = config->accel->create(&vm, errp);
+    return m->vm != NULL;
+}
+
+bool machine_ram_alloc(Machine *m, const MachineConfig *config, GError **errp)
+{
+    m->ram_size = config->ram_size;
+    m->ram_fd = memfd_create("pc.ram", MFD_CLOEXEC);
+    if (m->ram_fd < 0 || ftruncate(m->ram_fd, m->ram_size) < 0) {
+        err_set_errno(errp, errno, "cannot make %" G_GUINT64_FORMAT " MiB of guest RAM",
+                      m->ram_size >> 20);
+        return false;
+    }
+    m->ram_base = mmap(NULL, m->ram_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+                       m->ram_fd, 0);
+    if (m->ram_base == MAP_FAILED) {
+        m->ram_base = NULL;
+        err_set_errno(errp, errno, "cannot map %" G_GUINT64_FORMAT " MiB of guest RAM",
+                      m->ram_size >> 20);
+        return false;
+    }
+    /* fewer faults where the host permits; it need not */
+    madvise(m->ram_base, m->ram_size, MADV_HUGEPAGE);
+    return true;
+}
+
+bool machine_ram_map(Machine *m, uint64_t gpa, uint64_t offset, uint64_t size, GError **errp)
+{
+    VmRam *r = &m->ram[m->n_ram];
+
+    assert(m->n_ram < MACHINE_RAM_MAX && offset <= m->ram_size && size <= m->ram_size - offset);
+    *r = (VmRam) { .gpa = gpa, .size = size, .host = (char *)m->ram_base + offset };
+    if (!m->vm->ops->ram_add(m->vm, r, errp)) {
+        return false;
+    }
+    m->n_ram++;
     return true;
 }
 
 void machine_cleanup(Machine *m)
 {
-    io_bus_free(m->pio);
-    io_bus_free(m->mmio);
-    g_clear_pointer(&m->listeners, g_ptr_array_unref);
-    g_clear_pointer(&m->devices, g_ptr_array_unref);
-    g_clear_pointer(&m->reset_hooks, g_ptr_array_unref);
+    if (m->vm != NULL) {
+        m->vm->ops->destroy(m->vm);
+    }
+    if (m->ram_base != NULL) {
+        munmap(m->ram_base, m->ram_size);
+    }
+    if (m->ram_fd >= 0) {
+        close(m->ram_fd);
+    }
     if (m->request_fd >= 0) {
         close(m->request_fd);
     }
+    io_bus_free(m->pio);
+    io_bus_free(m->mmio);
+    g_ptr_array_unref(m->listeners);
+    g_ptr_array_unref(m->devices);
+    g_ptr_array_unref(m->reset_hooks);
     pthread_mutex_destroy(&m->request_lock);
 }
+
+/* ---- run state ---- */
 
 void machine_add_listener(Machine *m, RunStateListener *l)
 {
@@ -116,6 +220,8 @@ static void request_post(Machine *m, const MachineRequest *add)
     if (write(m->request_fd, &one, sizeof(one)) < 0) {
         /* EAGAIN: it is signalled already */
     }
+    /* the guest shouldn't go on behind the access that asked for this */
+    m->vm->ops->cpus_kick(m->vm);
 }
 
 void machine_request_shutdown(Machine *m, ShutdownCause cause, int status)

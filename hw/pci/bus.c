@@ -116,6 +116,11 @@ Machine *pci_bus_machine(const PciBus *bus)
     return bus->machine;
 }
 
+const PciBusConfig *pci_bus_config(const PciBus *bus)
+{
+    return &bus->config;
+}
+
 PciDevice *pci_bus_device(const PciBus *bus, uint8_t devfn)
 {
     return bus->devices[devfn];
@@ -219,17 +224,6 @@ typedef struct BarWant {
     unsigned bar;
 } BarWant;
 
-static PciWindow *bar_window(PciBusConfig *room, PciBarKind kind)
-{
-    switch (kind) {
-    case PCI_BAR_PIO:
-        return &room->pio;
-    case PCI_BAR_MEM32:
-        return &room->mem32;
-    default:
-        return &room->mem64;
-    }
-}
 
 /* Large ones first, so that alignment wastes nothing. */
 static gint bar_want_cmp(gconstpointer a, gconstpointer b)
@@ -245,19 +239,31 @@ static gint bar_want_cmp(gconstpointer a, gconstpointer b)
     return (int)(x->dev->devfn * PCI_BARS + x->bar) - (int)(y->dev->devfn * PCI_BARS + y->bar);
 }
 
+/* Take an aligned piece of @win; false: it has no such piece. */
+static bool window_take(PciWindow *win, uint64_t size, uint64_t *addr)
+{
+    *addr = (win->base + size - 1) & ~(size - 1);
+    if (*addr < win->base || *addr >= win->limit || size > win->limit - *addr) {
+        return false;
+    }
+    win->base = *addr + size;
+    return true;
+}
+
+/* Below 4 GiB as long as there is room, for software that doesn't look higher. */
 static bool bar_assign(BarWant *w, PciBusConfig *room, GError **errp)
 {
     const PciBar *b = &w->dev->bars[w->bar];
-    PciWindow *win = bar_window(room, b->kind);
-    uint64_t addr = (win->base + b->size - 1) & ~(b->size - 1);
+    bool is_64 = b->kind == PCI_BAR_MEM64 || b->kind == PCI_BAR_MEM64_PREFETCH;
+    uint64_t addr;
 
-    if (addr < win->base || addr >= win->limit || b->size > win->limit - addr) {
+    if (!window_take(b->kind == PCI_BAR_PIO ? &room->pio : &room->mem32, b->size, &addr) &&
+        !(is_64 && window_take(&room->mem64, b->size, &addr))) {
         err_set(errp, "no room for BAR %u of '%s' (0x%" G_GINT64_MODIFIER "x bytes)", w->bar,
                 device_name(&w->dev->dev), b->size);
         return false;
     }
     pci_bar_set_addr(w->dev, w->bar, addr);
-    win->base = addr + b->size;
     return true;
 }
 

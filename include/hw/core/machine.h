@@ -16,6 +16,7 @@
 #include "hw/core/io-bus.h"
 #include "hw/core/vm-ops.h"
 #include "util/aio.h"
+#include "util/object.h"
 
 typedef struct Machine Machine;
 typedef struct PciBus PciBus;
@@ -60,9 +61,35 @@ typedef struct MachineRequest {
     RunState stop_state;
 } MachineRequest;
 
+/* What the command line says about the machine itself. Borrowed during create(). */
+typedef struct MachineConfig {
+    uint64_t ram_size;          /* multiple of 4096 */
+    VmConfig vm;                /* exits, machine: the board's */
+    const VmOps *accel;
+    const char *kernel, *initrd, *append;   /* NULL: not given */
+    struct Chardev *serial;     /* NULL: none. Outlives the machine */
+    AioContext *ctx;
+} MachineConfig;
+
+/* A kind of machine, as -machine knows it. */
+typedef struct MachineType {
+    const char *name;
+    const char *alias;          /* NULL: none */
+    const char *desc;
+    uint64_t ram_default, ram_min, ram_max;
+    /* Without vCPUs and kernel, ready for devices. */
+    Machine *(*create)(const MachineConfig *config, ObjectTree *tree, GError **errp);
+    /* With all devices there: the rest. */
+    bool (*complete)(Machine *m, GError **errp);
+    /* While paused: power-on state, kernel loaded, vCPUs at its entry. */
+    bool (*reset)(Machine *m, GError **errp);
+    void (*free)(Machine *m);
+} MachineType;
+
 #define MACHINE_RAM_MAX 4       /* pieces of RAM */
 
 struct Machine {
+    const MachineType *type;
     Vm *vm;                     /* the accelerator's */
     AioContext *ctx;            /* the main loop's */
     IoBus *pio;
@@ -83,8 +110,17 @@ struct Machine {
     int request_fd;             /* an eventfd: look at machine_take_request() */
 };
 
-/* Sets up what the board's own code doesn't. */
-bool machine_init(Machine *m, AioContext *ctx, GError **errp);
+/*
+ * For boards. Sets up what the board's own code doesn't, the accelerator's
+ * virtual machine included.
+ */
+bool machine_init(Machine *m, const MachineType *type, const MachineConfig *config,
+                  GError **errp);
+/* One memfd of @config->ram_size bytes, mapped at m->ram_base. */
+bool machine_ram_alloc(Machine *m, const MachineConfig *config, GError **errp);
+/* The next piece of RAM: @size bytes from @offset of the memfd on, at @gpa. */
+bool machine_ram_map(Machine *m, uint64_t gpa, uint64_t offset, uint64_t size, GError **errp);
+/* Realized devices must be gone. */
 void machine_cleanup(Machine *m);
 
 void machine_add_listener(Machine *m, RunStateListener *l);

@@ -171,6 +171,7 @@ typedef struct PciBusConfig {
 PciBus *pci_bus_new(Machine *m, const PciBusConfig *config, GError **errp);
 void pci_bus_free(PciBus *bus);
 Machine *pci_bus_machine(const PciBus *bus);
+const PciBusConfig *pci_bus_config(const PciBus *bus);
 PciDevice *pci_bus_device(const PciBus *bus, uint8_t devfn);
 
 /*

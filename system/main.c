@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "options.h"
+#include "trace/control.h"
+#include "util/bql.h"
+#include "util/err.h"
+#include "vm.h"
+
+int main(int argc, char **argv)
+{
+    g_autoptr(GError) err = NULL;
+    Options options = { 0 };
+    SystemVm vm = { 0 };
+    ObjectTree *tree;
+    OptionsResult parsed;
+    int status = 1;
+
+    report_set_progname(argv[0]);
+    tree = system_object_tree();
+    parsed = options_parse(&options, tree, argc, argv, &err);
+    if (parsed == OPTIONS_HELP) {
+        status = 0;
+    }
+    if (parsed != OPTIONS_OK || !trace_start(&err)) {
+        object_tree_free(tree);
+        goto out;
+    }
+    signals_init();
+    bql_lock();
+    if (vm_start(&vm, &options, tree, &err)) {
+        status = vm_run(&vm);
+    }
+    vm_stop(&vm);
+    bql_unlock();
+    trace_stop();
+out:
+    if (err != NULL) {
+        report_error_gerror(err);
+    }
+    options_clear(&options);
+    return status;
+}
