@@ -148,6 +148,7 @@ void aio_context_enter(AioContext *ctx)
 void aio_context_leave(AioContext *ctx)
 {
     g_assert(current == ctx && ctx->depth == 0);
+    destroy_slots(ctx);
     current = NULL;
     atomic_store(&ctx->home, NULL);
 }

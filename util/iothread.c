@@ -24,7 +24,7 @@ struct IOThread {
     int64_t poll_grow;
     int64_t poll_shrink;
 
-    AioContext *ctx;                    /* freed by the thread */
+    AioContext *ctx;
     pthread_t thread;
     sem_t running;                      /* the thread has entered its context */
     pid_t tid;
@@ -74,7 +74,7 @@ static void *iothread_run(void *opaque)
         aio_poll(t->ctx, true);
     }
     log_stats(t);
-    aio_context_free(t->ctx);
+    aio_context_leave(t->ctx);
     return NULL;
 }
 
@@ -142,7 +142,7 @@ static void iothread_unrealize(Object *obj)
     aio_notify(t->ctx);
     pthread_join(t->thread, NULL);
     sem_destroy(&t->running);
-    t->ctx = NULL;
+    aio_context_free(g_steal_pointer(&t->ctx));
 }
 
 #define POLL_PARAM(name_, member_, def_, help_) \

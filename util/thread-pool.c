@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * One pool per AioContext. The lock guards the queue and the counters; what is
- * done comes back on a list that the workers push to without a lock.
+ * One pool per AioContext. The lock guards the queue and the counters. Work is
+ * handed over once per round, however much was submitted in it. What is done
+ * comes back on a list that the workers push to without a lock: the loop sees it
+ * by looking, or by an eventfd while it sleeps.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -9,13 +11,24 @@
 #include <stdatomic.h>
 
 #include "trace/trace-util.h"
+#include "util/err.h"
+#include "util/event-notifier.h"
 #include "util/thread-pool.h"
 
 #define IDLE_EXIT_S 10
+#define STACK_BYTES (256 * 1024)
 
 typedef struct ThreadPool {
+    /* Home thread. */
     AioContext *ctx;
-    AioBh *done_bh;
+    AioHandler *handler;
+    AioDefer hand_over;
+    PoolWork *batch;                    /* submitted in this round */
+    PoolWork **batch_tail;
+    bool stale;                         /* the eventfd tells of what was taken by looking */
+
+    EventNotifier notifier;             /* done is no longer empty */
+    _Atomic bool want_signal;           /* false while the loop polls */
     _Atomic(PoolWork *) done;           /* newest first */
 
     pthread_mutex_t lock;
@@ -26,6 +39,7 @@ typedef struct ThreadPool {
     unsigned queued;
     unsigned workers, idle;
     unsigned min, max;
+    bool expecting;                     /* work was accepted: the last worker must stay */
     bool stopping;
 } ThreadPool;
 
@@ -37,10 +51,15 @@ static void done_push(ThreadPool *pool, PoolWork *work)
 
     do {
         work->next = old;
-        /* Release: done_run() sees what run() wrote. */
-    } while (!atomic_compare_exchange_weak_explicit(&pool->done, &old, work, memory_order_release,
-                                                    memory_order_relaxed));
-    aio_bh_schedule(pool->done_bh);
+        /* Pairs with the exchange in done_run(), which sees what run() wrote. */
+    } while (!atomic_compare_exchange_weak(&pool->done, &old, work));
+    /*
+     * The list is taken as a whole, so only who finds it empty need signal. After
+     * the push; pairs with pool_poll_end(), which switches signals on and then looks.
+     */
+    if (!old && atomic_load(&pool->want_signal)) {
+        event_notifier_set(&pool->notifier);
+    }
 }
 
 /* Locked. NULL: leave. */
@@ -58,7 +77,7 @@ static PoolWork *work_take(ThreadPool *pool)
         pool->idle++;
         ret = pthread_cond_timedwait(&pool->wake, &pool->lock, &until);
         pool->idle--;
-        if (ret == ETIMEDOUT && !pool->head && pool->workers > pool->min) {
+        if (ret == ETIMEDOUT && !pool->head && !pool->expecting && pool->workers > pool->min) {
             return NULL;
         }
     }
@@ -105,7 +124,7 @@ static int worker_start(ThreadPool *pool)
 
     pthread_attr_init(&attr);
     pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    pthread_attr_setstacksize(&attr, 256 * 1024);
+    pthread_attr_setstacksize(&attr, STACK_BYTES);
     /* Signals are the main thread's. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
@@ -120,19 +139,22 @@ static int worker_start(ThreadPool *pool)
 
 /* ---- home thread ------------------------------------------------------------ */
 
-static void done_run(void *opaque)
+static unsigned done_run(ThreadPool *pool)
 {
-    ThreadPool *pool = opaque;
-    /* Acquire: pairs with the release in done_push(). */
-    PoolWork *work = atomic_exchange_explicit(&pool->done, NULL, memory_order_acquire);
-    PoolWork *ordered = NULL;
+    PoolWork *work, *ordered = NULL;
+    unsigned n = 0;
 
+    if (!atomic_load_explicit(&pool->done, memory_order_relaxed)) {
+        return 0;
+    }
+    work = atomic_exchange(&pool->done, NULL);
     while (work) {
         PoolWork *next = work->next;
 
         work->next = ordered;
         ordered = work;
         work = next;
+        n++;
     }
     while (ordered) {
         PoolWork *next = ordered->next;
@@ -141,14 +163,63 @@ static void done_run(void *opaque)
         ordered->done(ordered);
         ordered = next;
     }
+    return n;
 }
+
+static void pool_readable(void *opaque)
+{
+    ThreadPool *pool = opaque;
+
+    event_notifier_test_and_clear(&pool->notifier);
+    pool->stale = false;
+    done_run(pool);
+}
+
+static unsigned pool_poll(void *opaque)
+{
+    ThreadPool *pool = opaque;
+    unsigned n = done_run(pool);
+
+    if (n > 0 && atomic_load_explicit(&pool->want_signal, memory_order_relaxed)) {
+        pool->stale = true;
+    }
+    return n;
+}
+
+static void pool_poll_begin(void *opaque)
+{
+    ThreadPool *pool = opaque;
+
+    atomic_store_explicit(&pool->want_signal, false, memory_order_relaxed);
+}
+
+static bool pool_poll_end(void *opaque)
+{
+    ThreadPool *pool = opaque;
+
+    if (pool->stale) {
+        pool->stale = false;
+        event_notifier_test_and_clear(&pool->notifier);
+    }
+    /* On, then look: pairs with done_push(). */
+    atomic_store(&pool->want_signal, true);
+    return atomic_load(&pool->done) != NULL;
+}
+
+static const AioHandlerOps pool_ops = {
+    .name = "thread-pool",
+    .readable = pool_readable,
+    .poll = pool_poll,
+    .poll_begin = pool_poll_begin,
+    .poll_end = pool_poll_end,
+};
 
 static void pool_destroy(void *opaque)
 {
     ThreadPool *pool = opaque;
 
     pthread_mutex_lock(&pool->lock);
-    g_assert(!pool->head);
+    g_assert(!pool->head && !pool->batch);
     pool->stopping = true;
     pthread_cond_broadcast(&pool->wake);
     while (pool->workers > 0) {
@@ -156,69 +227,128 @@ static void pool_destroy(void *opaque)
     }
     pthread_mutex_unlock(&pool->lock);
     g_assert(!atomic_load(&pool->done));
-    aio_bh_delete(pool->done_bh);
+    aio_defer_cancel(pool->ctx, &pool->hand_over);
+    aio_handler_remove(pool->handler);
+    event_notifier_cleanup(&pool->notifier);
     pthread_cond_destroy(&pool->wake);
     pthread_cond_destroy(&pool->left);
     pthread_mutex_destroy(&pool->lock);
     g_free(pool);
 }
 
-static ThreadPool *pool_get(AioContext *ctx)
+/* Start or wake a worker for everything that was submitted in this round. */
+static void hand_over(void *opaque)
 {
-    ThreadPool *pool = aio_slot_get(ctx, AIO_SLOT_THREAD_POOL);
+    ThreadPool *pool = opaque;
+
+    pthread_mutex_lock(&pool->lock);
+    while (pool->batch) {
+        PoolWork *work = pool->batch;
+
+        pool->batch = work->next;
+        work->next = NULL;
+        *pool->tail = work;
+        pool->tail = &work->next;
+        pool->queued++;
+        if (pool->queued <= pool->idle) {
+            pthread_cond_signal(&pool->wake);
+        } else if (pool->workers < pool->max) {
+            /* With fewer workers than we would like it only takes longer. */
+            worker_start(pool);
+        }
+    }
+    pool->batch_tail = &pool->batch;
+    pool->expecting = false;
+    pthread_mutex_unlock(&pool->lock);
+}
+
+static void pool_init_sync(ThreadPool *pool)
+{
     pthread_condattr_t attr;
 
-    if (pool) {
-        return pool;
-    }
-    pool = g_new0(ThreadPool, 1);
-    pool->ctx = ctx;
-    pool->tail = &pool->head;
-    pool->max = THREAD_POOL_MAX_DEFAULT;
-    pool->done_bh = aio_bh_new(ctx, "thread-pool", done_run, pool);
     pthread_mutex_init(&pool->lock, NULL);
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&pool->wake, &attr);
     pthread_cond_init(&pool->left, NULL);
     pthread_condattr_destroy(&attr);
+}
+
+/* NULL: errno says why. */
+static ThreadPool *pool_get(AioContext *ctx)
+{
+    ThreadPool *pool = aio_slot_get(ctx, AIO_SLOT_THREAD_POOL);
+    EventNotifier notifier;
+
+    if (pool) {
+        return pool;
+    }
+    if (!event_notifier_init(&notifier, NULL)) {
+        return NULL;
+    }
+    pool = g_new0(ThreadPool, 1);
+    pool->ctx = ctx;
+    pool->notifier = notifier;
+    pool->tail = &pool->head;
+    pool->batch_tail = &pool->batch;
+    pool->max = THREAD_POOL_MAX_DEFAULT;
+    atomic_init(&pool->want_signal, true);
+    pool_init_sync(pool);
+    aio_defer_init(&pool->hand_over, hand_over, pool);
+    pool->handler = aio_handler_add(ctx, notifier.fd, &pool_ops, pool);
     aio_slot_set(ctx, AIO_SLOT_THREAD_POOL, pool, pool_destroy);
     return pool;
+}
+
+/* What is accepted in this round must find a worker. */
+static int expect_work(ThreadPool *pool)
+{
+    int ret = 0;
+
+    pthread_mutex_lock(&pool->lock);
+    if (pool->workers == 0) {
+        ret = worker_start(pool);
+    }
+    pool->expecting = ret == 0;
+    pthread_mutex_unlock(&pool->lock);
+    return ret;
 }
 
 int thread_pool_submit(AioContext *ctx, PoolWork *work)
 {
     ThreadPool *pool = pool_get(ctx);
-    int ret = 0;
+    int ret = pool ? 0 : -errno;
 
+    if (pool && !pool->batch) {
+        ret = expect_work(pool);
+    }
+    if (ret < 0) {
+        return ret;
+    }
     trace_thread_pool_submit(pool, work);
     work->next = NULL;
-    pthread_mutex_lock(&pool->lock);
-    if (pool->idle <= pool->queued && pool->workers < pool->max) {
-        ret = worker_start(pool);
-        /* With fewer workers than we would like it only takes longer. */
-        ret = pool->workers > 0 ? 0 : ret;
-    }
-    if (ret == 0) {
-        *pool->tail = work;
-        pool->tail = &work->next;
-        pool->queued++;
-        pthread_cond_signal(&pool->wake);
-    }
-    pthread_mutex_unlock(&pool->lock);
-    return ret;
+    *pool->batch_tail = work;
+    pool->batch_tail = &work->next;
+    aio_defer(ctx, &pool->hand_over);
+    return 0;
 }
 
-void thread_pool_set_limits(AioContext *ctx, unsigned min, unsigned max)
+int thread_pool_set_limits(AioContext *ctx, unsigned min, unsigned max)
 {
     ThreadPool *pool = pool_get(ctx);
+    int ret = 0;
 
+    if (!pool) {
+        return -errno;
+    }
     pthread_mutex_lock(&pool->lock);
     pool->max = MAX(max, 1);
     pool->min = MIN(min, pool->max);
-    while (pool->workers < pool->min && worker_start(pool) == 0) {
+    while (pool->workers < pool->min && ret == 0) {
+        ret = worker_start(pool);
     }
     /* Those above the maximum leave when they are idle next. */
     pthread_cond_broadcast(&pool->wake);
     pthread_mutex_unlock(&pool->lock);
+    return ret;
 }

@@ -40,6 +40,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(AioContext, aio_context_free)
 AioContext *aio_context_current(void);
 /* Make the calling thread @ctx's home. */
 void aio_context_enter(AioContext *ctx);
+/* The opposite: destroys what the slots hold, because that must happen here. A
+ * thread that ends leaves its context to be freed by whoever could still notify it. */
 void aio_context_leave(AioContext *ctx);
 const char *aio_context_name(const AioContext *ctx);
 

@@ -20,12 +20,13 @@ struct PoolWork {
 
 /*
  * Home thread. 0, or -errno when there is no worker and none can be started:
- * then nothing of @work runs. Starts in the order of submission. No
- * allocation but for a new worker.
+ * then nothing of @work runs. Starts in the order of submission, at the end of
+ * this round (see aio_defer()). No allocation but for a new worker.
  */
 int thread_pool_submit(AioContext *ctx, PoolWork *work);
 
-/* Home thread. Keep at least @min idle workers, run at most @max (1 or more). */
-void thread_pool_set_limits(AioContext *ctx, unsigned min, unsigned max);
+/* Home thread. Keep at least @min workers, run at most @max (1 or more). 0, or
+ * -errno when not as many as wanted could be started; the limits hold all the same. */
+int thread_pool_set_limits(AioContext *ctx, unsigned min, unsigned max);
 
 #endif

@@ -183,7 +183,7 @@ static gpointer side_thread(gpointer opaque)
     while (atomic_load(&s->peer->ready)) {
     }
     aio_bh_delete(s->bh);
-    aio_context_free(s->ctx);
+    aio_context_leave(s->ctx);
     return NULL;
 }
 
@@ -207,6 +207,8 @@ static void bench_notify_ping_pong(void)
     aio_notify(b.ctx);
     g_thread_join(ta);
     g_thread_join(tb);
+    aio_context_free(a.ctx);
+    aio_context_free(b.ctx);
     printf("there and back, asleep          %8.1f ns\n",
            (double)(aio_clock_ns() - start) / MAX(a.rounds, 1));
 }

@@ -91,7 +91,7 @@ static gpointer home_thread(gpointer opaque)
         aio_poll(h->ctx, true);
     }
     settle(h->ctx);
-    aio_context_free(h->ctx);
+    aio_context_leave(h->ctx);
     return NULL;
 }
 
@@ -109,6 +109,7 @@ static void home_stop(Home *h)
     atomic_store(&h->stop, true);
     aio_notify(h->ctx);
     g_thread_join(h->thread);
+    aio_context_free(h->ctx);
 }
 
 static void home_call(void *opaque)
