@@ -86,7 +86,8 @@ struct BlockDriver {
 
     /* Look at the real length again. -errno. May block a little. NULL: fixed. */
     int64_t (*refresh_length)(BlockNode *node);
-    /* All completed writes are durable when this returns. Any thread; blocks. NULL: nothing to do. */
+    /* All completed writes are durable when this returns. Any thread; blocks.
+     * NULL: nothing to do. */
     int (*flush_blocking)(BlockNode *node);
 
     /* May the node be used like this from now on? Takes what locks it needs;
