@@ -34,7 +34,7 @@ struct BlockBackend {
     /* Not on the request path. */
     BlockEdge *edge;
     char *user;
-    bool default_write_cache;
+    const struct Drive *drive;          /* NULL: opened by a node's name */
     void (*resize_cb)(void *opaque);
     void *resize_opaque;
 };

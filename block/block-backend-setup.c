@@ -4,6 +4,8 @@
 #include <stdlib.h>
 
 #include "backend-priv.h"
+#include "block/blockdev.h"
+#include "growth.h"
 #include "util/err.h"
 
 /* ---- open and close -------------------------------------------------------------- */
@@ -23,6 +25,9 @@ BlockBackend *blk_open_node(BlockNode *node, const char *user, unsigned perm, un
     BlockBackend *blk = g_new0(BlockBackend, 1);
 
     block_ticks_to_ns(0);               /* starts the calibration */
+    if (node->flags.read_only) {
+        perm &= ~(BLK_PERM_WRITE | BLK_PERM_RESIZE);
+    }
     blk->user = g_strdup(user);
     blk->edge = edge_new(node, NULL, blk->user, perm, shared, errp);
     if (!blk->edge) {
@@ -35,7 +40,6 @@ BlockBackend *blk_open_node(BlockNode *node, const char *user, unsigned perm, un
     blk->root = node;
     blk->read_only = !(perm & BLK_PERM_WRITE);
     blk->request_align = node->limits.request_align;
-    blk->default_write_cache = true;
     atomic_store(&blk->write_cache, true);
     return blk;
 }
@@ -43,18 +47,25 @@ BlockBackend *blk_open_node(BlockNode *node, const char *user, unsigned perm, un
 BlockBackend *blk_open(const char *node_name, const char *user, unsigned perm, unsigned shared,
                        GError **errp)
 {
-    BlockNode *node = node_find(node_name);
+    const Drive *drive = drive_find(node_name);
+    BlockNode *node = drive ? drive->node : node_find(node_name);
+    BlockBackend *blk;
 
     if (!node) {
         err_set(errp, "There is no block node or drive named '%s'", node_name);
         return NULL;
     }
-    return blk_open_node(node, user, perm, shared, errp);
+    blk = blk_open_node(node, user, perm, shared, errp);
+    if (blk) {
+        blk->drive = drive;
+    }
+    return blk;
 }
 
 void blk_close(BlockBackend *blk)
 {
     g_assert(blk_in_flight(blk) == 0);
+    blk_set_resize_cb(blk, NULL, NULL);
     if (!blk->read_only) {
         int ret = node_flush_blocking(blk->root);
 
@@ -80,12 +91,17 @@ const char *blk_node_name(const BlockBackend *blk)
 
 bool blk_is_read_only(const BlockBackend *blk)
 {
-    return blk->root->flags.read_only;
+    return blk->read_only;
 }
 
 int64_t blk_length(BlockBackend *blk)
 {
     return node_length(blk->root);
+}
+
+const Drive *blk_drive(const BlockBackend *blk)
+{
+    return blk->drive;
 }
 
 void blk_get_limits(BlockBackend *blk, BlkLimits *limits)
@@ -95,6 +111,9 @@ void blk_get_limits(BlockBackend *blk, BlkLimits *limits)
 
 void blk_set_resize_cb(BlockBackend *blk, void (*fn)(void *opaque), void *opaque)
 {
+    if (!blk->resize_cb != !fn) {
+        growth_watch(fn ? 1 : -1);
+    }
     blk->resize_cb = fn;
     blk->resize_opaque = opaque;
 }
@@ -125,7 +144,7 @@ bool blk_write_cache(const BlockBackend *blk)
 
 bool blk_default_write_cache(const BlockBackend *blk)
 {
-    return blk->default_write_cache;
+    return !blk->drive || blk->drive->write_cache;
 }
 
 /* ---- drain -------------------------------------------------------------------------------- */

@@ -17,6 +17,7 @@
 
 #include "block/drivers.h"
 #include "file.h"
+#include "qapi/block-types.h"
 #include "util/err.h"
 
 /* The largest alignment that we look for. */
@@ -256,10 +257,25 @@ static int file_flush_blocking(BlockNode *node)
     return fdatasync(f->fd) < 0 ? -errno : 0;
 }
 
+/* Both branches of the union are of one type. */
+static bool file_open_opts(BlockNode *node, const BlockdevOptions *opts, GError **errp)
+{
+    const BlockdevOptionsFile *o = opts->driver == BLOCKDEV_DRIVER_FILE ? &opts->u.file
+                                                                        : &opts->u.host_device;
+    FileParams p = {
+        .filename = o->filename,
+        .aio = o->has_aio ? enum_name(&BlockdevAioOptions_table, o->aio) : NULL,
+        .locking = o->has_locking ? o->locking : ON_OFF_AUTO_AUTO,
+    };
+
+    return file_open(node, &p, errp);
+}
+
 const BlockDriver bdrv_file = {
     .name = "file",
     .state_size = sizeof(FileState),
     .is_protocol = true,
+    .open = file_open_opts,
     .close = file_close,
     .submit = file_submit,
     .refresh_length = file_refresh_length,
@@ -273,6 +289,7 @@ const BlockDriver bdrv_host_device = {
     .name = "host_device",
     .state_size = sizeof(FileState),
     .is_protocol = true,
+    .open = file_open_opts,
     .close = file_close,
     .submit = file_submit,
     .refresh_length = file_refresh_length,

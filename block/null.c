@@ -16,6 +16,7 @@
 
 #include "block-ctx.h"
 #include "block/drivers.h"
+#include "qapi/block-types.h"
 #include "trace/trace-block.h"
 #include "util/err.h"
 
@@ -202,9 +203,9 @@ bool null_open(BlockNode *node, const void *params, GError **errp)
     const NullParams *p = params;
     NullState *s = node->state;
 
-    if (p->latency_ns < 0) {
-        err_set(errp, "Parameter 'latency-ns' is %" PRId64 ", but it can't be negative",
-                p->latency_ns);
+    if (p->latency_ns < 0 || p->latency_ns > NULL_LATENCY_MAX_NS) {
+        err_set(errp, "Parameter 'latency-ns' is %" PRId64 ", but the range is 0 to %" PRId64,
+                p->latency_ns, NULL_LATENCY_MAX_NS);
         return false;
     }
     if (p->size < 0 || p->size > BLOCK_LENGTH_MAX) {
@@ -224,10 +225,25 @@ bool null_open(BlockNode *node, const void *params, GError **errp)
     return true;
 }
 
+/* Both branches of the union are of one type. */
+static bool null_open_opts(BlockNode *node, const BlockdevOptions *opts, GError **errp)
+{
+    const BlockdevOptionsNull *o = opts->driver == BLOCKDEV_DRIVER_NULL_CO ? &opts->u.null_co
+                                                                           : &opts->u.null_aio;
+    NullParams p = {
+        .size = o->has_size ? (int64_t)MIN(o->size, INT64_MAX) : NULL_SIZE_DEFAULT,
+        .latency_ns = MIN(o->latency_ns, INT64_MAX),
+        .read_zeroes = o->read_zeroes,
+    };
+
+    return null_open(node, &p, errp);
+}
+
 const BlockDriver bdrv_null_co = {
     .name = "null-co",
     .state_size = sizeof(NullState),
     .is_protocol = true,
+    .open = null_open_opts,
     .submit = null_submit,
 };
 
@@ -235,5 +251,6 @@ const BlockDriver bdrv_null_aio = {
     .name = "null-aio",
     .state_size = sizeof(NullState),
     .is_protocol = true,
+    .open = null_open_opts,
     .submit = null_submit,
 };

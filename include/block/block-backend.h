@@ -35,12 +35,16 @@ typedef struct BlkLimits {
 /*
  * Take node @node_name (of -blockdev, or a -drive id) for @user, a name for
  * messages such as the device's id. @perm is needed, @shared is what others
- * may hold at the same time. NULL and @errp: no such node, in use, read-only.
+ * may hold at the same time. Of a read-only node BLK_PERM_WRITE isn't taken:
+ * see blk_is_read_only(). NULL and @errp: no such node, or in use.
  */
 BlockBackend *blk_open(const char *node_name, const char *user, unsigned perm, unsigned shared,
                        GError **errp);
 /* No request may be in flight. Flushes unless cache.no-flush. */
 void blk_close(BlockBackend *blk);
+
+/* The -drive that it was opened by, NULL for a node. See block/blockdev.h. */
+const struct Drive *blk_drive(const BlockBackend *blk);
 
 const char *blk_node_name(const BlockBackend *blk);
 bool blk_is_read_only(const BlockBackend *blk);

@@ -31,6 +31,8 @@ typedef struct NullParams {
 } NullParams;
 
 #define NULL_SIZE_DEFAULT ((int64_t)1 << 30)
+/* An hour: a deadline stays far from overflow, and a drain ends some day. */
+#define NULL_LATENCY_MAX_NS INT64_C(3600000000000)
 
 /* @params: NullParams */
 bool null_open(BlockNode *node, const void *params, GError **errp);
