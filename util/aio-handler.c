@@ -189,8 +189,8 @@ static void note_fd_event(AioHandler *h)
     book_add(&ctx->books.wakeups_fd, 1);
     if (h->poll_index == NOT_POLLED) {
         poll_list_add(h);
-        h->was_idle = true;
     }
+    h->last_event_ns = ctx->event_ns;   /* not idle, should its callback run the loop */
 }
 
 static bool run_one(AioHandler *h)

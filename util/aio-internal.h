@@ -44,7 +44,6 @@ struct AioHandler {
     bool begun;                         /* in polling state: poll_begin ran */
     bool looked;                        /* found work outside of it */
     bool fd_event;                      /* woken by its fd in this iteration */
-    bool was_idle;                      /* put back on the poll list in this iteration */
     unsigned index;                     /* in ctx->handlers */
     unsigned poll_index;                /* in ctx->poll_list, or NOT_POLLED */
     AioHandler *next;                   /* on the ready list, or on that of the removed */

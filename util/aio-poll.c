@@ -150,12 +150,9 @@ void aio_adjust_windows(AioContext *ctx)
         AioHandler *h = ctx->poll_list[i].handler;
 
         if (h && h->fd_event) {
-            int64_t since = h->was_idle ? h->last_event_ns : ctx->wait_start_ns;
-
-            h->fd_event = h->was_idle = false;
+            h->fd_event = false;
             ctx->fd_events--;
-            window_adjust(h, ctx->event_ns - since);
-            h->last_event_ns = ctx->event_ns;
+            window_adjust(h, MAX(ctx->event_ns - ctx->wait_start_ns, 0));
         }
     }
 }

@@ -422,6 +422,32 @@ static void test_idle_handler_leaves_the_list_and_returns(const void *monitor)
     queue_cleanup(&idle);
 }
 
+static void idle_nests(Queue *q)
+{
+    q->then = NULL;
+    aio_poll(q->ctx, false);            /* a look around for idle handlers is due */
+}
+
+/* It was idle a moment ago: its callback must not find it gone from the list. */
+static void test_idle_handler_polls_inside_its_callback(const void *monitor)
+{
+    g_autoptr(AioContext) ctx = new_ctx(monitor);
+    Queue q;
+
+    queue_init(&q, ctx);
+    set_max(ctx, 1000000);
+    g_usleep(1100000);
+    q.then = idle_nests;
+    queue_put(&q);
+    aio_poll(ctx, true);
+    g_assert_cmpuint(q.used, ==, 1);
+    queue_learn(&q, 20000);
+    atomic_fetch_add(&q.avail, 1);
+    g_assert_true(aio_poll(ctx, true));
+    g_assert_true(q.polling);
+    queue_cleanup(&q);
+}
+
 static void test_books_add_up(const void *monitor)
 {
     g_autoptr(AioContext) ctx = new_ctx(monitor);
@@ -630,6 +656,8 @@ int main(int argc, char **argv)
           test_other_fds_are_served_while_polling_succeeds },
         { "idle-handler-leaves-the-list-and-returns",
           test_idle_handler_leaves_the_list_and_returns },
+        { "idle-handler-polls-inside-its-callback",
+          test_idle_handler_polls_inside_its_callback },
         { "books-add-up", test_books_add_up },
         { "no-kick-is-lost", test_no_kick_is_lost },
         { "window-fits-the-device", test_window_fits_the_device },

@@ -301,12 +301,60 @@ static void test_gsource_serves_everything(const void *monitor)
     g_main_context_unref(main_ctx);
 }
 
+static void plain_readable(void *opaque)
+{
+    int *fd = opaque;
+    char c;
+
+    if (read(*fd, &c, 1) == 0) {
+        *fd = -1;
+    }
+}
+
+/* epoll refuses it, so that the source must watch every fd by itself from then on. */
+static void test_gsource_watches_a_plain_file(const void *monitor)
+{
+    static const AioHandlerOps ops = { .name = "file", .readable = plain_readable };
+    g_autoptr(AioContext) ctx = new_ctx(monitor);
+    GMainContext *main_ctx = g_main_context_new();
+    GSource *source = aio_context_gsource(ctx, NULL);
+    g_autofree char *name = NULL;
+    int fd = g_file_open_tmp(NULL, &name, NULL), left = fd;
+    AioHandler *h;
+    Fd before, after;
+
+    g_assert_cmpint(fd, >=, 0);
+    unlink(name);
+    g_source_attach(source, main_ctx);
+    fd_init(&before, ctx);
+    h = aio_handler_add(ctx, fd, &ops, &left);
+    fd_init(&after, ctx);
+    while (left >= 0) {
+        g_main_context_iteration(main_ctx, TRUE);
+    }
+    aio_handler_remove(h);
+    event_notifier_set(&before.n);
+    event_notifier_set(&after.n);
+    while (before.calls == 0 || after.calls == 0) {
+        g_main_context_iteration(main_ctx, TRUE);
+    }
+    aio_notify(ctx);
+    g_assert_true(g_main_context_iteration(main_ctx, TRUE));
+    fd_cleanup(&before);
+    fd_cleanup(&after);
+    g_source_destroy(source);
+    g_source_unref(source);
+    g_main_context_unref(main_ctx);
+    close(fd);
+}
+
 static const AioCase cases[] = {
     { "ping-pong-loses-nothing", test_ping_pong_loses_nothing },
     { "run-sync-without-a-loop", test_run_sync_without_a_loop },
     { "run-sync-both-ways", test_run_sync_both_ways },
     { "wait-until-another-thread-is-done", test_wait_until_another_thread_is_done },
     { "gsource-serves-everything", test_gsource_serves_everything },
+    { "gsource-watches-a-plain-file", test_gsource_watches_a_plain_file },
 };
 
 int main(int argc, char **argv)
