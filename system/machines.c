@@ -11,6 +11,9 @@
 #ifdef CONFIG_KVM
 #include "accel/kvm.h"
 #endif
+#ifdef CONFIG_QTEST
+#include "accel/qtest.h"
+#endif
 #include "hw/i386/pc.h"
 #include "util/err.h"
 #include "util/suggest.h"
@@ -22,6 +25,9 @@ static const MachineType *const machines[] = {
 static const VmOps *const accels[] = {
 #ifdef CONFIG_KVM
     &kvm_vm_ops,
+#endif
+#ifdef CONFIG_QTEST
+    &qtest_vm_ops,
 #endif
     NULL,
 };

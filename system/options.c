@@ -50,6 +50,9 @@ const CmdlineOption option_table[] = {
     { "msg", OPT_MSG, "timestamp=on|off", "time stamps in the log" },
     { "trace", OPT_TRACE, "[[enable=]PATTERN][,events=FILE][,file=FILE]",
       "switch trace events on (help: list them)" },
+#ifdef CONFIG_QTEST
+    { "qtest", OPT_QTEST, "unix:PATH|stdio", "where a test drives -accel qtest" },
+#endif
     { "pidfile", OPT_PIDFILE, "FILE", "write the process id to FILE" },
     { 0 },
 };
@@ -269,6 +272,7 @@ static bool parse_all(Options *o, GError **errp)
     o->nodefaults = has(o, OPT_NODEFAULTS);
     o->no_reboot = has(o, OPT_NO_REBOOT);
     o->pidfile = last_arg(o, OPT_PIDFILE);
+    o->qtest = last_arg(o, OPT_QTEST);
     return check_words(o, errp) &&
            check_only(o, OPT_DISPLAY, "display", "none", errp) &&
            check_only(o, OPT_MONITOR, "monitor", "none", errp) &&

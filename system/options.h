@@ -15,7 +15,8 @@ typedef enum OptionCode {
     OPT_ACCEL, OPT_APPEND, OPT_BLOCKDEV, OPT_CPU, OPT_D, OPT_DEVICE, OPT_DISPLAY, OPT_DRIVE,
     OPT_ENABLE_KVM, OPT_HELP, OPT_INITRD, OPT_KERNEL, OPT_LOG_ITEMS, OPT_M, OPT_MACHINE,
     OPT_MONITOR, OPT_MSG, OPT_NAME, OPT_NODEFAULTS, OPT_NOGRAPHIC, OPT_NO_REBOOT,
-    OPT_NO_USER_CONFIG, OPT_OBJECT, OPT_PIDFILE, OPT_SERIAL, OPT_SMP, OPT_TRACE, OPT_VERSION,
+    OPT_NO_USER_CONFIG, OPT_OBJECT, OPT_PIDFILE, OPT_QTEST, OPT_SERIAL, OPT_SMP, OPT_TRACE,
+    OPT_VERSION,
 } OptionCode;
 
 extern const CmdlineOption option_table[];
@@ -32,6 +33,7 @@ typedef struct Options {
     bool debug_threads;
     bool nographic, nodefaults, no_reboot;
     const char *kernel, *initrd, *append, *pidfile;     /* borrowed from argv */
+    const char *qtest;
     const char *serial;         /* NULL: the default */
 } Options;
 

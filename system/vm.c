@@ -8,6 +8,10 @@
 #include <string.h>
 #include <sys/prctl.h>
 
+#include "config-host.h"
+#ifdef CONFIG_QTEST
+#include "accel/qtest.h"
+#endif
 #include "hw/core/device.h"
 #include "util/err.h"
 #include "util/iothread.h"
@@ -134,6 +138,29 @@ static bool device_item(SystemVm *vm, const CmdlineItem *item, GError **errp)
            device_add(vm->machine, vm->tree, kv.options, kv.texts, errp) != NULL;
 }
 
+/* ---- -qtest ---- */
+
+#ifdef CONFIG_QTEST
+static void qtest_closed(void *opaque)
+{
+    SystemVm *vm = opaque;
+
+    machine_request_shutdown(vm->machine, SHUTDOWN_HOST_UI, 0);
+}
+
+static bool qtest_start(SystemVm *vm, GError **errp)
+{
+    const char *spec = vm->options->qtest;
+
+    return spec == NULL || qtest_serve(vm->machine->vm, spec, qtest_closed, vm, errp);
+}
+#else
+static bool qtest_start(SystemVm *vm, GError **errp)
+{
+    return true;                /* the option isn't in the table */
+}
+#endif
+
 /* ---- all of it ---- */
 
 static bool check_runnable(const SystemVm *vm, GError **errp)
@@ -159,7 +186,7 @@ bool vm_start(SystemVm *vm, const Options *options, ObjectTree *tree, GError **e
            for_each(vm, OPT_OBJECT, object_item, errp) &&
            for_each(vm, OPT_DEVICE, device_item, errp) &&
            vm->machine->type->complete(vm->machine, errp) &&
-           vm->machine->type->reset(vm->machine, errp) &&
+           vm->machine->type->reset(vm->machine, errp) && qtest_start(vm, errp) &&
            (options->pidfile == NULL || pidfile_write(options->pidfile, errp));
 }
 
