@@ -12,6 +12,7 @@
 #ifdef CONFIG_QTEST
 #include "accel/qtest.h"
 #endif
+#include "block/blockdev.h"
 #include "hw/core/device.h"
 #include "util/err.h"
 #include "util/iothread.h"
@@ -96,7 +97,7 @@ static bool machine_create(SystemVm *vm, GError **errp)
     return vm->machine != NULL;
 }
 
-/* ---- -object, -device ---- */
+/* ---- -object, -blockdev, -drive, -device ---- */
 
 /* Obey every item of @code by @add. */
 static bool for_each(SystemVm *vm, OptionCode code,
@@ -128,6 +129,36 @@ static bool object_item(SystemVm *vm, const CmdlineItem *item, GError **errp)
 
     return keyval_parse(&kv, item->arg, "qom-type", KEYVAL_JSON, errp) &&
            object_add(vm->tree, kv.options, kv.texts, errp) != NULL;
+}
+
+static bool blockdev_item(SystemVm *vm, const CmdlineItem *item, GError **errp)
+{
+    return blockdev_add_arg(item->arg, errp);
+}
+
+/* This machine's disks are virtio ones. */
+static bool drive_item(SystemVm *vm, const CmdlineItem *item, GError **errp)
+{
+    return drive_add_arg(item->arg, DRIVE_IF_VIRTIO, errp);
+}
+
+/* The devices that -drive if=virtio stands for, after those given by name. */
+static bool drives_attach(SystemVm *vm, GError **errp)
+{
+    for (const Drive *d = drive_next(NULL); d != NULL; d = drive_next(d)) {
+        g_autoptr(JsonValue) options = json_object_new_object();
+
+        if (d->interface != DRIVE_IF_VIRTIO) {
+            continue;
+        }
+        json_object_object_add(options, "driver", json_object_new_string("virtio-blk-pci"));
+        json_object_object_add(options, "drive", json_object_new_string(d->id));
+        if (device_add(vm->machine, vm->tree, options, true, errp) == NULL) {
+            err_prepend(errp, "-drive id=%s: ", d->id);
+            return false;
+        }
+    }
+    return true;
 }
 
 static bool device_item(SystemVm *vm, const CmdlineItem *item, GError **errp)
@@ -184,7 +215,9 @@ bool vm_start(SystemVm *vm, const Options *options, ObjectTree *tree, GError **e
     return context_init(vm, errp) && serial_open(vm, errp) && machine_create(vm, errp) &&
            check_runnable(vm, errp) &&
            for_each(vm, OPT_OBJECT, object_item, errp) &&
-           for_each(vm, OPT_DEVICE, device_item, errp) &&
+           for_each(vm, OPT_BLOCKDEV, blockdev_item, errp) &&
+           for_each(vm, OPT_DRIVE, drive_item, errp) &&
+           for_each(vm, OPT_DEVICE, device_item, errp) && drives_attach(vm, errp) &&
            vm->machine->type->complete(vm->machine, errp) &&
            vm->machine->type->reset(vm->machine, errp) && qtest_start(vm, errp) &&
            (options->pidfile == NULL || pidfile_write(options->pidfile, errp));
@@ -210,6 +243,7 @@ void vm_stop(SystemVm *vm)
         devices_remove(vm);
         vm->machine->type->free(vm->machine);
     }
+    blockdev_close_all();
     object_tree_free(vm->tree);         /* objects, IOThreads among them */
     chardev_free(vm->serial);
     if (vm->ctx_source != NULL) {
