@@ -332,7 +332,9 @@ static void sleep_until_woken(AioContext *ctx)
     }
     book_add(&ctx->books.waits, 1);
     slept_ns = fast_clock_ns(&ctx->clock);
+    trace_aio_wait_begin(ctx, timeout_ns);
     ctx->mon->wait(ctx, timeout_ns);
+    trace_aio_wait_end(ctx, ctx->ready_head != NULL);
     ctx->fd_checked_ns = fast_clock_ns(&ctx->clock);
     /* Not the time of waking: to wake up takes longer than a fast device. */
     ctx->event_ns = MAX(ctx->fd_checked_ns - ctx->wake_cost_ns, slept_ns);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "kvm-internal.h"
+#include "trace/trace-accel-kvm.h"
 #include "util/err.h"
 
 /* ---- the GSI table ---- */
@@ -146,6 +147,7 @@ void kvm_irq_set(Vm *vm, unsigned gsi, bool level)
 {
     struct kvm_irq_level l = { .irq = gsi, .level = level };
 
+    trace_kvm_set_irq(gsi, level);
     kvm_vm_ioctl((KvmVm *)vm, KVM_IRQ_LINE, (uintptr_t)&l);
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "kvm-internal.h"
+#include "trace/trace-accel-kvm.h"
 #include "util/bql.h"
 
 static uint64_t load(const uint8_t *data, unsigned size)
@@ -92,7 +93,7 @@ static void exit_internal_error(KvmCpu *c)
 }
 
 /* True: enter the guest again. */
-static bool exit_handle(KvmCpu *c)
+static bool exit_dispatch(KvmCpu *c)
 {
     g_autofree char *text = NULL;
 
@@ -128,6 +129,15 @@ static bool exit_handle(KvmCpu *c)
     }
 }
 
+static bool exit_handle(KvmCpu *c)
+{
+    uint32_t reason = c->run->exit_reason;
+    bool again = exit_dispatch(c);
+
+    trace_kvm_run_handled(c->index, reason);
+    return again;
+}
+
 /* A kick that raced with a resume may have left immediate_exit behind. */
 static bool must_stop(KvmCpu *c)
 {
@@ -140,7 +150,11 @@ static bool must_stop(KvmCpu *c)
 void kvm_cpu_run(KvmCpu *c)
 {
     for (;;) {
-        int ret = kvm_cpu_ioctl(c, KVM_RUN, 0);
+        int ret;
+
+        trace_kvm_run_enter(c->index);
+        ret = kvm_cpu_ioctl(c, KVM_RUN, 0);
+        trace_kvm_run_exit(c->index, c->run->exit_reason);
 
         if (ret == -EINTR) {
             /* Only here: the kernel has completed the last exit's access by now. */
