@@ -76,6 +76,14 @@ void chardev_set_front(Chardev *c, const ChardevFront *front, void *opaque)
     chardev_accept_input(c);
 }
 
+void chardev_begin(Chardev *c)
+{
+    if (c->ops->begin != NULL) {
+        c->ops->begin(c);
+    }
+    chardev_accept_input(c);
+}
+
 size_t chardev_write(Chardev *c, const uint8_t *buf, size_t len)
 {
     return c->ops->write(c, buf, len);

@@ -24,6 +24,8 @@ typedef struct FdChardev {
     int in_fd;                  /* -1: none */
     int out_fd;
     bool close_out;
+    bool begun;
+    bool signals;               /* stdio: see chardev_open() */
     bool out_waits;             /* out_fd may block: ask poll() */
     guint in_watch, out_watch;  /* GLib source ids, 0: none */
 } FdChardev;
@@ -101,12 +103,30 @@ static void fd_accept_input(Chardev *c)
 {
     FdChardev *f = (FdChardev *)c;
 
-    if (f->in_fd >= 0 && f->in_watch == 0 && chardev_front_room(c) > 0) {
+    if (f->begun && f->in_fd >= 0 && f->in_watch == 0 && chardev_front_room(c) > 0) {
         f->in_watch = g_unix_fd_add(f->in_fd, G_IO_IN | G_IO_HUP | G_IO_ERR, readable_cb, f);
     }
 }
 
 /* ---- life ---- */
+
+static void stdio_begin(Chardev *c)
+{
+    FdChardev *f = (FdChardev *)c;
+
+    f->begun = true;
+    terminal_raw(f->signals);
+}
+
+static void file_begin(Chardev *c)
+{
+    FdChardev *f = (FdChardev *)c;
+
+    f->begun = true;
+    if (!f->out_waits && ftruncate(f->out_fd, 0) < 0) {
+        report_warning("cannot empty the file of a character device: %s", g_strerror(errno));
+    }
+}
 
 static void fd_free(Chardev *c)
 {
@@ -132,9 +152,12 @@ static void stdio_free(Chardev *c)
 }
 
 static const ChardevOps stdio_ops = {
-    .name = "stdio", .write = fd_write, .accept_input = fd_accept_input, .free = stdio_free,
+    .name = "stdio", .write = fd_write, .accept_input = fd_accept_input, .begin = stdio_begin,
+    .free = stdio_free,
 };
-static const ChardevOps file_ops = { .name = "file", .write = fd_write, .free = fd_free };
+static const ChardevOps file_ops = {
+    .name = "file", .write = fd_write, .begin = file_begin, .free = fd_free,
+};
 
 Chardev *chardev_stdio_open(const char *arg, bool signals, GError **errp)
 {
@@ -151,13 +174,13 @@ Chardev *chardev_stdio_open(const char *arg, bool signals, GError **errp)
     f->in_fd = STDIN_FILENO;
     f->out_fd = STDOUT_FILENO;
     f->out_waits = fstat(f->out_fd, &st) != 0 || !S_ISREG(st.st_mode);
-    terminal_raw(signals);
+    f->signals = signals;
     return &f->chr;
 }
 
 Chardev *chardev_file_open(const char *path, bool signals, GError **errp)
 {
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
     FdChardev *f;
     struct stat st;
 

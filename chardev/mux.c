@@ -126,6 +126,11 @@ static void mux_accept_input(Chardev *c)
     chardev_accept_input(m->below);
 }
 
+static void mux_begin(Chardev *c)
+{
+    chardev_begin(((MuxChardev *)c)->below);
+}
+
 static void mux_free(Chardev *c)
 {
     chardev_free(((MuxChardev *)c)->below);
@@ -133,7 +138,8 @@ static void mux_free(Chardev *c)
 }
 
 static const ChardevOps mux_ops = {
-    .name = "mux", .write = mux_write, .accept_input = mux_accept_input, .free = mux_free,
+    .name = "mux", .write = mux_write, .accept_input = mux_accept_input, .begin = mux_begin,
+    .free = mux_free,
 };
 
 Chardev *chardev_mux_new(Chardev *below, const ChardevMuxCommand *commands, void *opaque)

@@ -96,6 +96,9 @@ int vm_run(SystemVm *vm)
     guint signals = g_unix_fd_add(signals_fd(), G_IO_IN, signal_cb, vm);
 
     g_main_context_set_poll_func(NULL, poll_without_bql);
+    if (vm->serial != NULL) {
+        chardev_begin(vm->serial);
+    }
     resume(vm);
     while (!vm->quit) {
         g_main_context_iteration(NULL, true);

@@ -19,7 +19,8 @@ extern const unsigned dsdt_aml_size;
 
 enum {
     FADT_WBINVD = 1 << 0, FADT_C1 = 1 << 2, FADT_NO_SLEEP_BUTTON = 1 << 5,
-    FADT_NO_FIXED_RTC_WAKE = 1 << 6, FADT_TIMER_32BIT = 1 << 8, FADT_RESET_REG = 1 << 10,
+    FADT_TIMER_32BIT = 1 << 8,
+    FADT_RESET_REG = 1 << 10,
 };
 enum {
     BOOT_ARCH_LEGACY_DEVICES = 1 << 0, BOOT_ARCH_NO_VGA = 1 << 2,
@@ -188,8 +189,8 @@ static uint64_t fadt_put(Area *a, uint64_t facs, uint64_t dsdt)
         .c2_latency = C2_C3_UNSUPPORTED, .c3_latency = C2_C3_UNSUPPORTED,
         .century = 0x32,                /* where the RTC keeps it */
         .boot_arch = BOOT_ARCH_LEGACY_DEVICES | BOOT_ARCH_NO_VGA,
-        .flags = FADT_WBINVD | FADT_C1 | FADT_NO_SLEEP_BUTTON | FADT_NO_FIXED_RTC_WAKE |
-                 FADT_TIMER_32BIT | FADT_RESET_REG,
+        .flags = FADT_WBINVD | FADT_C1 | FADT_NO_SLEEP_BUTTON | FADT_TIMER_32BIT |
+                 FADT_RESET_REG,
         .reset_reg = io_register(RESET_PORT, 1), .reset_value = RESET_VALUE,
     };
 

@@ -30,10 +30,13 @@ bool boot_image_load(BootImage *b, Machine *m, uint64_t rsdp, VmCpuStart *start,
 
 AcpiPm *acpi_pm_new(Machine *m, GError **errp);
 void acpi_pm_free(AcpiPm *pm);
+/* The RTC's alarm is an event of ACPI's, too. */
+void acpi_pm_rtc_alarm(AcpiPm *pm);
 
 /* ---- rtc.c: MC146818 at ports 0x70 and 0x71 ---- */
 
-Rtc *rtc_new(Machine *m, GError **errp);
+/* @pm hears of alarms; it goes after the RTC. */
+Rtc *rtc_new(Machine *m, AcpiPm *pm, GError **errp);
 void rtc_free(Rtc *rtc);
 
 /* ---- reset-ports.c: ports 0x64 and 0xCF9 ---- */

@@ -97,12 +97,12 @@ static bool devices_init(PcMachine *pc, const MachineConfig *config, ObjectTree 
     if (pci_bus_new(m, &pci, errp) == NULL || !host_bridge_new(pc, tree, errp)) {
         return false;
     }
-    pc->rtc = rtc_new(m, errp);
-    if (pc->rtc == NULL) {
-        return false;
-    }
     pc->pm = acpi_pm_new(m, errp);
     if (pc->pm == NULL) {
+        return false;
+    }
+    pc->rtc = rtc_new(m, pc->pm, errp);
+    if (pc->rtc == NULL) {
         return false;
     }
     pc->reset_ports = pc_reset_new(m, errp);
@@ -128,8 +128,8 @@ static void pc_free(Machine *m)
     }
     serial_free(pc->serial);
     pc_reset_free(pc->reset_ports);
-    acpi_pm_free(pc->pm);
     rtc_free(pc->rtc);
+    acpi_pm_free(pc->pm);
     pci_bus_free(m->pci);
     boot_image_free(pc->boot);
     machine_cleanup(m);

@@ -14,7 +14,8 @@
 #define STATUS_TIMER (1u << 0)
 #define STATUS_GLOBAL (1u << 5)
 #define STATUS_POWER_BUTTON (1u << 8)
-#define STATUS_BITS (STATUS_TIMER | STATUS_GLOBAL | STATUS_POWER_BUTTON)
+#define STATUS_RTC (1u << 10)
+#define STATUS_BITS (STATUS_TIMER | STATUS_GLOBAL | STATUS_POWER_BUTTON | STATUS_RTC)
 #define CONTROL_SCI_ENABLE (1u << 0)
 #define CONTROL_SLEEP_TYPE (7u << 10)
 #define CONTROL_SLEEP_ENABLE (1u << 13)
@@ -119,6 +120,12 @@ static void pm_write(void *opaque, uint64_t off, uint64_t value, unsigned size)
 static const IoOps pm_ops = {
     .name = "acpi-pm", .read = pm_read, .write = pm_write, .max_size = 4,
 };
+
+void acpi_pm_rtc_alarm(AcpiPm *pm)
+{
+    pm->status |= STATUS_RTC;
+    sci_update(pm);
+}
 
 static void pm_reset(void *opaque)
 {

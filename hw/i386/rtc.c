@@ -36,6 +36,7 @@ enum {
 
 struct Rtc {
     Machine *machine;
+    AcpiPm *pm;
     ResetHook reset_hook;
     uint8_t index;
     uint8_t mem[CMOS_SIZE];     /* time only while B_SET */
@@ -158,6 +159,9 @@ static void catch_up(Rtc *rtc)
         for (int64_t s = from + 1; s <= now_s && !(rtc->mem[REG_C] & C_ALARM); s++) {
             if (alarm_matches(rtc, s)) {
                 rtc->mem[REG_C] |= C_ALARM;
+                if (rtc->mem[REG_B] & B_ALARM) {
+                    acpi_pm_rtc_alarm(rtc->pm);
+                }
             }
         }
     }
@@ -325,7 +329,7 @@ static void rtc_reset(void *opaque)
     aio_bh_schedule(rtc->rearm);
 }
 
-Rtc *rtc_new(Machine *m, GError **errp)
+Rtc *rtc_new(Machine *m, AcpiPm *pm, GError **errp)
 {
     Rtc *rtc = g_new0(Rtc, 1);
 
@@ -334,6 +338,7 @@ Rtc *rtc_new(Machine *m, GError **errp)
         return NULL;
     }
     rtc->machine = m;
+    rtc->pm = pm;
     rtc->seen_s = guest_s(rtc);
     aio_timer_init(&rtc->timer, m->ctx, timer_cb, rtc);
     rtc->rearm = aio_bh_new(m->ctx, "rtc", rearm_bh, rtc);

@@ -39,6 +39,7 @@ struct ChardevOps {
     const char *name;
     size_t (*write)(Chardev *c, const uint8_t *buf, size_t len);
     void (*accept_input)(Chardev *c);   /* NULL: has no input */
+    void (*begin)(Chardev *c);          /* NULL: nothing to do */
     void (*free)(Chardev *c);
 };
 
@@ -51,6 +52,12 @@ Chardev *chardev_open(const char *spec, bool signals, GError **errp);
 void chardev_free(Chardev *c);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Chardev, chardev_free)
 
+/*
+ * Everything was set up: before, a back end changes nothing on the host (a file
+ * keeps its old content, a terminal its mode), so that a mistake elsewhere on
+ * the command line harms nothing. Once, before the first write.
+ */
+void chardev_begin(Chardev *c);
 /* @front and @opaque live until replaced or until the end; NULL: detach. */
 void chardev_set_front(Chardev *c, const ChardevFront *front, void *opaque);
 /* Returns how many bytes it took, and calls can_send() when there is room
