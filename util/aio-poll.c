@@ -217,34 +217,46 @@ static bool poll_once(AioContext *ctx, int64_t now)
     return true;
 }
 
+/* Some turns, until it is time to look at the clock. True when there was work. */
+static bool poll_stride(AioContext *ctx, int64_t now)
+{
+    for (unsigned turn = 0; turn < ctx->poll_stride && !aio_is_notified(ctx); turn++) {
+        if (poll_once(ctx, now)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Polling that ended for anything but the end of the window was worth it. */
+static void book_polling(AioContext *ctx, int64_t elapsed_ns, bool worth)
+{
+    book_add(worth ? &ctx->books.polled_hit_ns : &ctx->books.polled_miss_ns, MAX(elapsed_ns, 0));
+    trace_run_poll_handlers_end(ctx, worth, elapsed_ns);
+}
+
 /* Poll from @start to @end. The time of a success is that of the last look at the clock. */
 static bool poll_busy(AioContext *ctx, int64_t start, int64_t end)
 {
     int64_t now = start;
+    bool worth;
 
     trace_run_poll_handlers_begin(ctx, end - start);
     if (ctx->poll_unbegun) {
         poll_begin_all(ctx);
     }
-    while (now < end && !ctx->ready_head) {
-        for (unsigned turn = 0; turn < ctx->poll_stride; turn++) {
-            if (unlikely(aio_is_notified(ctx))) {
-                goto out;
-            }
-            if (poll_once(ctx, now)) {
-                book_add(&ctx->books.polled_hit_ns, now - start);
-                trace_run_poll_handlers_end(ctx, true, now - start);
-                return true;
-            }
+    while (now < end && !ctx->ready_head && !aio_is_notified(ctx)) {
+        if (poll_stride(ctx, now)) {
+            book_polling(ctx, now - start, true);
+            return true;
         }
         now = fast_clock_ns(&ctx->clock);
         if (ctx->unpolled > 0 && now - ctx->fd_checked_ns >= AIO_FD_CHECK_NS) {
             aio_look_at_fds(ctx);
         }
     }
-out:
-    book_add(&ctx->books.polled_miss_ns, MAX(now - start, 0));
-    trace_run_poll_handlers_end(ctx, false, MAX(now - start, 0));
+    worth = ctx->ready_head || aio_is_notified(ctx) || aio_next_deadline(ctx) <= now;
+    book_polling(ctx, now - start, worth);
     return false;
 }
 

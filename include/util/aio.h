@@ -191,8 +191,8 @@ typedef struct AioStats {
     uint64_t iterations;                /* of aio_poll() */
     uint64_t waits;                     /* times the loop went to sleep */
     uint64_t fd_checks;                 /* looks at the fds without sleeping */
-    uint64_t polled_hit_ns;             /* polling that ended with work */
-    uint64_t polled_miss_ns;            /* polling that ended without */
+    uint64_t polled_hit_ns;             /* polling that ended with something to do */
+    uint64_t polled_miss_ns;            /* polling that ended with the window */
     uint64_t wakeups_poll;              /* handlers that found work by polling */
     uint64_t wakeups_fd;                /* pollable handlers that were woken by their fd */
     uint64_t windows_grown;

@@ -312,7 +312,7 @@ static void test_bh_ends_polling(const void *monitor)
     }
     g_thread_join(t);
     g_assert_cmpuint(stats(ctx).waits, ==, before.waits);
-    g_assert_cmpuint(stats(ctx).polled_miss_ns, >=, before.polled_miss_ns + 1000000);
+    g_assert_cmpuint(stats(ctx).polled_hit_ns, >=, before.polled_hit_ns + 1000000);
     queue_cleanup(&q);
 }
 
@@ -471,8 +471,20 @@ static void test_books_add_up(const void *monitor)
     }
     elapsed = aio_clock_ns() - start;
     after = stats(ctx);
-    g_assert_cmpuint(after.polled_miss_ns - before.polled_miss_ns, <=, elapsed);
-    g_assert_cmpuint(after.polled_miss_ns - before.polled_miss_ns, >=, elapsed / 100 * 97);
+    g_assert_cmpuint(after.polled_hit_ns - before.polled_hit_ns, <=, elapsed);
+    g_assert_cmpuint(after.polled_hit_ns - before.polled_hit_ns, >=, elapsed / 100 * 97);
+    g_assert_cmpuint(after.polled_miss_ns, ==, before.polled_miss_ns);
+
+    /* a window that passes in vain: the timer that ends the sleep is beyond it */
+    set_max(ctx, 1000000);
+    queue_learn(&q, 200000);
+    before = stats(ctx);
+    g_assert_cmpuint(before.window_ns, >, 0);
+    aio_timer_set(&timer, aio_clock_ns() + 50000000);
+    aio_poll(ctx, true);
+    after = stats(ctx);
+    g_assert_cmpuint(after.waits - before.waits, ==, 1);
+    g_assert_cmpuint(after.polled_miss_ns - before.polled_miss_ns, >=, before.window_ns / 2);
     g_assert_cmpuint(after.polled_hit_ns, ==, before.polled_hit_ns);
     queue_cleanup(&q);
 }

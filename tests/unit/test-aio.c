@@ -3,6 +3,7 @@
  * The event loop of one thread, by every fd monitor.
  */
 #include <stdatomic.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "aio-cases.h"
@@ -255,10 +256,21 @@ static void test_plain_file_is_always_ready(const void *monitor)
     close(p.fd[0]);
 }
 
+/* How many more fds we may have, @wanted at most. */
+static unsigned fd_budget(unsigned wanted)
+{
+    struct rlimit limit;
+
+    getrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur = MIN(limit.rlim_max, wanted + 100);
+    g_assert_cmpint(setrlimit(RLIMIT_NOFILE, &limit), ==, 0);
+    return MIN(wanted, limit.rlim_cur - 100);
+}
+
 static void test_thousands_of_handlers(const void *monitor)
 {
     g_autoptr(AioContext) ctx = new_ctx(monitor);
-    const unsigned n = 900;             /* the usual limit is 1024 fds */
+    const unsigned n = fd_budget(5000);
     g_autofree Fd *fds = g_new0(Fd, n);
     g_autofree unsigned *expected = g_new0(unsigned, n);
 
