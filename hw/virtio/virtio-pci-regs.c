@@ -96,8 +96,7 @@ static void write_status(VirtioPci *v, uint8_t value)
 {
     trace_virtio_set_status(v, value);
     if (value == 0) {
-        v->reset_pending = true;
-        virtio_pci_control(v);
+        virtio_pci_reset_request(v);
         return;
     }
     /* Bits are only ever added; NEEDS_RESET is ours. */

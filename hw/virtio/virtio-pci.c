@@ -14,6 +14,8 @@
 #include "util/err.h"
 #include "virtio-pci-priv.h"
 
+#define BROKEN_LOG_NS 1000000000        /* at most one line about a broken queue in this time */
+
 /* ---- queues, main thread ------------------------------------------------------ */
 
 static GuestMemory *memory_map(const Machine *m, GError **errp)
@@ -183,6 +185,20 @@ static void device_reset(VirtioPci *v)
     driver_view_clear(v);
 }
 
+void virtio_pci_reset_request(VirtioPci *v)
+{
+    for (unsigned i = 0; i < v->num_queues; i++) {
+        if (v->queues[i].state != VIRTIO_PCI_QUEUE_STOPPED) {
+            /* There is something to drain. DRIVER_OK is set, so the driver reads
+             * a status other than 0 until that is done. */
+            v->reset_pending = true;
+            virtio_pci_control(v);
+            return;
+        }
+    }
+    device_reset(v);
+}
+
 void virtio_pci_queue_broken(VirtioPci *v, unsigned i, const char *why)
 {
     /* The first reason stays; the main thread takes it from here. */
@@ -193,13 +209,31 @@ void virtio_pci_queue_broken(VirtioPci *v, unsigned i, const char *why)
     }
 }
 
+/* A guest may break and reset its device in a loop: it can't fill the log. */
+static void broken_log(VirtioPci *v, const char *why)
+{
+    int64_t now = aio_clock_ns();
+
+    if (v->broken_logged_ns != 0 && now - v->broken_logged_ns < BROKEN_LOG_NS) {
+        v->broken_silent++;
+        return;
+    }
+    report_warning("%s: queue %u: %s; the device needs a reset", device_name(&v->pci.dev),
+                   v->broken_queue, why);
+    if (v->broken_silent > 0) {
+        report_warning("%s: the same kind of trouble %u more times before",
+                       device_name(&v->pci.dev), v->broken_silent);
+    }
+    v->broken_logged_ns = now;
+    v->broken_silent = 0;
+}
+
 static void broken_tell(VirtioPci *v)
 {
     const char *why = __atomic_load_n(&v->broken_why, __ATOMIC_ACQUIRE);
 
     if (why != NULL && !(v->status & VIRTIO_CONFIG_S_NEEDS_RESET)) {
-        report_warning("%s: queue %u: %s; the device needs a reset",
-                       device_name(&v->pci.dev), v->broken_queue, why);
+        broken_log(v, why);
         v->status |= VIRTIO_CONFIG_S_NEEDS_RESET;
         virtio_pci_config_changed(v);
     }

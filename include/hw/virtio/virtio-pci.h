@@ -101,6 +101,8 @@ struct VirtioPci {
     bool vm_running;
     const char *broken_why;             /* atomic; static text from a queue */
     unsigned broken_queue;
+    int64_t broken_logged_ns;           /* when the log last said so, 0: never */
+    unsigned broken_silent;             /* how often it didn't since */
     bool broken_claimed;                /* atomic */
     uint8_t cfg_cap;                    /* offset of the PCI configuration access capability */
     RunStateListener listener;
