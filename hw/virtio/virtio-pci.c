@@ -73,9 +73,11 @@ static void queue_start(VirtioPci *v, unsigned i)
 
     virtio_pci_irq_queue_update(v, i);
     if (mem == NULL || !v->cls->queue_start(v, i, mem, &cfg, q->kick_fd, &err)) {
-        report_warning("%s: queue %u: %s", device_name(&v->pci.dev), i, err->message);
         virtio_pci_irq_queue_release(v, i);
-        virtio_pci_queue_broken(v, i, "the driver's set-up is wrong");
+        if (v->set_up_error == NULL) {
+            v->set_up_error = g_strdup(err->message);
+            virtio_pci_queue_broken(v, i, v->set_up_error);
+        }
         return;
     }
     q->state = VIRTIO_PCI_QUEUE_RUNNING;
@@ -165,6 +167,7 @@ static void driver_view_clear(VirtioPci *v)
     v->reset_pending = false;
     __atomic_store_n(&v->broken_claimed, false, __ATOMIC_RELAXED);
     __atomic_store_n(&v->broken_why, NULL, __ATOMIC_RELAXED);
+    g_clear_pointer(&v->set_up_error, g_free);
     __atomic_store_n(&v->isr, 0, __ATOMIC_SEQ_CST);
     pci_irq_set(&v->pci, false);
     for (unsigned i = 0; i < v->num_queues; i++) {
@@ -349,6 +352,7 @@ static void virtio_pci_unrealize(Object *obj)
     VirtioPci *v = (VirtioPci *)obj;
 
     virtio_pci_shut(v);
+    g_clear_pointer(&v->set_up_error, g_free);
     queues_free(v);
 }
 

@@ -99,7 +99,8 @@ struct VirtioPci {
     bool reset_pending;                 /* the driver wrote 0 and waits */
     bool driver_ok_done;
     bool vm_running;
-    const char *broken_why;             /* atomic; static text from a queue */
+    const char *broken_why;             /* atomic; static text from a queue, or: */
+    char *set_up_error;                 /* why a queue couldn't start; until the reset */
     unsigned broken_queue;
     int64_t broken_logged_ns;           /* when the log last said so, 0: never */
     unsigned broken_silent;             /* how often it didn't since */
