@@ -267,6 +267,10 @@ class Integrity(GuestCase):
             with self.subTest(aio=aio):
                 self.boot(self.file_disk(aio=aio), f'op=reset qd=32 count={scaled(100, 10)}')
 
+    def test_a_device_that_was_reset_already_may_be_reset_again(self):
+        # each run ends with a reset and begins with another, which has nothing to wait for
+        self.boot(guestlib.null_disk(), 'op=read warmup=0 count=1 ' + runs(['qd=1'] * 50))
+
     def test_a_device_that_loses_writes_is_found_out(self):
         lines = self.boot(guestlib.null_disk(), 'op=integrity qd=8 count=500', check=False)
         self.assertGreater(lines.result('integrity')['lost'], 0)
