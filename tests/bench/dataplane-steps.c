@@ -37,7 +37,8 @@ static BlockNode *node_open_arg(int argc, char **argv)
 /*
  * The guest is one more thing that the loop polls: it finds nothing for the loop,
  * but makes the next requests available, so that the device finds them while it
- * polls, as it does under load.
+ * polls, as it does under load. When all is done it has the loop return, which
+ * would sleep for ever.
  */
 typedef struct Guest {
     RingLoad *l;
@@ -51,6 +52,7 @@ static __attribute__((noipa)) unsigned guest_turn(void *opaque)
 
     if (g->waiting) {
         g->waiting = ring_load_reap_all(g->l) > 0;
+        return g->l->done >= g->want;
     } else if (g->l->done < g->want) {
         ring_load_fill(g->l, UINT64_MAX);
         g->waiting = true;
