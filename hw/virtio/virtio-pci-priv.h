@@ -30,7 +30,7 @@ void virtio_pci_intx_update(void *opaque);
 
 /* virtio-pci.c: have the main thread look at what the driver asked for. */
 void virtio_pci_control(VirtioPci *v);
-/* What a reset does to the registers, once no queue runs. */
-void virtio_pci_driver_view_clear(VirtioPci *v);
+/* The driver wrote 0 to the status: now if no queue is in service, else soon. */
+void virtio_pci_reset_request(VirtioPci *v);
 
 #endif

@@ -95,14 +95,8 @@ static void write_driver_feature(VirtioPci *v, uint32_t value)
 static void write_status(VirtioPci *v, uint8_t value)
 {
     trace_virtio_set_status(v, value);
-    if (value == 0 && v->status == 0) {
-        /* The driver reads its 0 at once and goes on: there is nothing to wait for. */
-        virtio_pci_driver_view_clear(v);
-        return;
-    }
     if (value == 0) {
-        v->reset_pending = true;
-        virtio_pci_control(v);
+        virtio_pci_reset_request(v);
         return;
     }
     /* Bits are only ever added; NEEDS_RESET is ours. */

@@ -14,6 +14,8 @@
 #include "util/err.h"
 #include "virtio-pci-priv.h"
 
+#define BROKEN_LOG_NS 1000000000        /* at most one line about a broken queue in this time */
+
 /* ---- queues, main thread ------------------------------------------------------ */
 
 static GuestMemory *memory_map(const Machine *m, GError **errp)
@@ -71,9 +73,11 @@ static void queue_start(VirtioPci *v, unsigned i)
 
     virtio_pci_irq_queue_update(v, i);
     if (mem == NULL || !v->cls->queue_start(v, i, mem, &cfg, q->kick_fd, &err)) {
-        report_warning("%s: queue %u: %s", device_name(&v->pci.dev), i, err->message);
         virtio_pci_irq_queue_release(v, i);
-        virtio_pci_queue_broken(v, i, "the driver's set-up is wrong");
+        if (v->set_up_error == NULL) {
+            v->set_up_error = g_strdup(err->message);
+            virtio_pci_queue_broken(v, i, v->set_up_error);
+        }
         return;
     }
     q->state = VIRTIO_PCI_QUEUE_RUNNING;
@@ -152,7 +156,7 @@ static void queues_settle(VirtioPci *v)
 
 /* ---- reset, broken, control ------------------------------------------------------ */
 
-void virtio_pci_driver_view_clear(VirtioPci *v)
+static void driver_view_clear(VirtioPci *v)
 {
     v->status = 0;
     v->device_feature_select = v->driver_feature_select = 0;
@@ -163,6 +167,7 @@ void virtio_pci_driver_view_clear(VirtioPci *v)
     v->reset_pending = false;
     __atomic_store_n(&v->broken_claimed, false, __ATOMIC_RELAXED);
     __atomic_store_n(&v->broken_why, NULL, __ATOMIC_RELAXED);
+    g_clear_pointer(&v->set_up_error, g_free);
     __atomic_store_n(&v->isr, 0, __ATOMIC_SEQ_CST);
     pci_irq_set(&v->pci, false);
     for (unsigned i = 0; i < v->num_queues; i++) {
@@ -180,7 +185,21 @@ static void device_reset(VirtioPci *v)
     trace_virtio_reset(v);
     queues_stop(v);
     v->cls->reset(v);
-    virtio_pci_driver_view_clear(v);
+    driver_view_clear(v);
+}
+
+void virtio_pci_reset_request(VirtioPci *v)
+{
+    for (unsigned i = 0; i < v->num_queues; i++) {
+        if (v->queues[i].state != VIRTIO_PCI_QUEUE_STOPPED) {
+            /* There is something to drain. DRIVER_OK is set, so the driver reads
+             * a status other than 0 until that is done. */
+            v->reset_pending = true;
+            virtio_pci_control(v);
+            return;
+        }
+    }
+    device_reset(v);
 }
 
 void virtio_pci_queue_broken(VirtioPci *v, unsigned i, const char *why)
@@ -193,13 +212,31 @@ void virtio_pci_queue_broken(VirtioPci *v, unsigned i, const char *why)
     }
 }
 
+/* A guest may break and reset its device in a loop: it can't fill the log. */
+static void broken_log(VirtioPci *v, const char *why)
+{
+    int64_t now = aio_clock_ns();
+
+    if (v->broken_logged_ns != 0 && now - v->broken_logged_ns < BROKEN_LOG_NS) {
+        v->broken_silent++;
+        return;
+    }
+    report_warning("%s: queue %u: %s; the device needs a reset", device_name(&v->pci.dev),
+                   v->broken_queue, why);
+    if (v->broken_silent > 0) {
+        report_warning("%s: the same kind of trouble %u more times before",
+                       device_name(&v->pci.dev), v->broken_silent);
+    }
+    v->broken_logged_ns = now;
+    v->broken_silent = 0;
+}
+
 static void broken_tell(VirtioPci *v)
 {
     const char *why = __atomic_load_n(&v->broken_why, __ATOMIC_ACQUIRE);
 
     if (why != NULL && !(v->status & VIRTIO_CONFIG_S_NEEDS_RESET)) {
-        report_warning("%s: queue %u: %s; the device needs a reset",
-                       device_name(&v->pci.dev), v->broken_queue, why);
+        broken_log(v, why);
         v->status |= VIRTIO_CONFIG_S_NEEDS_RESET;
         virtio_pci_config_changed(v);
     }
@@ -295,7 +332,7 @@ static bool virtio_pci_complete(Object *obj, GError **errp)
     v->vm_running = machine_running(m);
     v->listener = (RunStateListener) { run_state_changed, v };
     machine_add_listener(m, &v->listener);
-    virtio_pci_driver_view_clear(v);
+    driver_view_clear(v);
     return true;
 }
 
@@ -315,6 +352,7 @@ static void virtio_pci_unrealize(Object *obj)
     VirtioPci *v = (VirtioPci *)obj;
 
     virtio_pci_shut(v);
+    g_clear_pointer(&v->set_up_error, g_free);
     queues_free(v);
 }
 
