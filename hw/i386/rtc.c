@@ -237,11 +237,12 @@ static void reg_b_write(Rtc *rtc, uint8_t value)
     if (!(before & B_SET) && (value & B_SET)) {
         time_to_mem(rtc, guest_s(rtc));     /* frozen while it is set */
     }
-    rtc->mem[REG_B] = value;
     if ((before & B_SET) && !(value & B_SET)) {
+        /* in the format in which it was written */
         rtc->offset_s = time_from_mem(rtc) - host_ns() / NS;
         rtc->seen_s = guest_s(rtc);
     }
+    rtc->mem[REG_B] = value;
     irq_update(rtc);
 }
 
