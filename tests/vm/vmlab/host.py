@@ -10,6 +10,7 @@ import selectors
 import shutil
 import subprocess
 import tarfile
+import tempfile
 import time
 
 from . import Missing, images
@@ -19,6 +20,19 @@ PROBE_FIRST_OUTPUT_S = 5
 PROBE_INIT_S = 15
 NESTED_DISK_BYTES = 4 << 30
 LOGS_DISK_BYTES = 64 << 20
+
+
+def scratch_parent():
+    """A folder whose file system takes O_DIRECT: tmpfs does from Linux 6.6 on only."""
+    tried = []
+    for folder in (tempfile.gettempdir(), os.getcwd(), os.path.dirname(images.HERE)):
+        try:
+            with tempfile.NamedTemporaryFile(dir=folder) as f:
+                os.close(os.open(f.name, os.O_RDWR | os.O_DIRECT))
+            return folder
+        except OSError as why:
+            tried.append(f"{folder}: {why.strerror}")
+    raise Missing("no folder for images that takes O_DIRECT: " + "; ".join(tried))
 
 
 class Files:
