@@ -23,7 +23,7 @@ class Boot:
     args: List[str]
     append: str = ""
     cpus: int = 1
-    mem: str = "512M"
+    mem: str = "256M"
     # Let the guest start again after a reset instead of ending the VMM.
     reboots: bool = False
     timeout_s: float = 240

@@ -53,7 +53,7 @@ def kvm_runs_linux(vmm, files):
         return False, "there is no /dev/kvm"
     if not os.access("/dev/kvm", os.R_OK | os.W_OK):
         return False, "/dev/kvm may not be opened"
-    line = [vmm, "-M", "pc", "-accel", "kvm", "-cpu", "host", "-m", "512M", "-nodefaults",
+    line = [vmm, "-M", "pc", "-accel", "kvm", "-cpu", "host", "-m", "256M", "-nodefaults",
             "-display", "none", "-serial", "stdio", "-no-reboot", "-kernel", files.kernel,
             "-initrd", files.initrd, "-append",
             "console=ttyS0 earlyprintk=ttyS0,115200 panic=-1 t.test=nothing"]

@@ -6,15 +6,19 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tempfile
 
 from . import Missing
-from .archive import Modules, Newc, libraries, static_busybox, tool
+from .archive import Modules, Newc, lean_libraries, libraries, static_busybox, tool
 
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 VIRTIO = ["virtio_ring", "virtio", "virtio_pci_legacy_dev", "virtio_pci_modern_dev",
           "virtio_pci", "virtio_blk"]
 KVM = ["irqbypass", "kvm", "kvm-amd"]
+
+# What fio needs for local disks.
+FIO_LIBRARIES = ["ld-linux", "libc.", "libm.", "libaio.", "libnuma.", "libz."]
 
 # Of the standard library, what no test here imports and what takes most of its space.
 STDLIB_LEFT_OUT = shutil.ignore_patterns(
@@ -53,7 +57,11 @@ def write_guest(out, kernel):
     with open(out, "wb") as f:
         archive = Newc(f)
         _base(archive, kernel, VIRTIO)
-        archive.program(tool("fio"), "bin/fio")
+        fio = tool("fio")
+        archive.copy(fio, "bin/fio")
+        with tempfile.TemporaryDirectory() as work:
+            for source, name in lean_libraries(fio, FIO_LIBRARIES, work):
+                archive.copy(source, name)
         # busybox has none that write zeroes
         archive.program(tool("blkdiscard"), "bin/blkdiscard-tool")
         archive.program(tool("fallocate"), "bin/fallocate-tool")

@@ -37,7 +37,7 @@ class Guest:
     append: str = ""
     name: str = "linux"
     cpus: int = 1
-    mem: str = "512M"
+    mem: str = "256M"
     # Of guestlib.Watch: 'cpu', 'syscalls', both or none.
     sample: List[str] = dataclasses.field(default_factory=lambda: ["cpu"])
     timeout_s: float = 120
