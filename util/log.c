@@ -20,7 +20,6 @@ static const struct {
     unsigned mask;
 } items[] = {
     { "guest_errors", "things that no guest driver should do", LOG_GUEST_ERROR },
-    { "unimp", "use of hardware functions that we lack", LOG_UNIMP },
     { "iothread-stats", "counters of an IOThread's loop when it ends", LOG_IOTHREAD_STATS },
 };
 

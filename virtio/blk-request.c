@@ -14,6 +14,7 @@
 
 #include "blk-queue.h"
 #include "trace/trace-virtio.h"
+#include "util/log.h"
 
 /* ---- finish -------------------------------------------------------------- */
 
@@ -30,6 +31,18 @@ static void req_finish(VirtioBlkReq *req, uint8_t status)
     req->next = q->pool;
     q->pool = req;
     aio_defer(q->ctx, &q->publish);
+}
+
+/* What no driver should ask for. @sector and @bytes as the request has them. */
+static void req_refuse(VirtioBlkReq *req, uint8_t status, uint64_t sector, uint64_t bytes)
+{
+    VirtioBlk *vb = req->q->vb;
+
+    trace_virtio_blk_req_invalid(vb, req, req->hdr.type, sector, bytes);
+    log_mask(LOG_GUEST_ERROR, "%s: queue %u: request of type %u, sector %" PRIu64 ", %" PRIu64
+             " bytes is refused with status %u\n", vb->name, req->q->index, req->hdr.type, sector,
+             bytes, status);
+    req_finish(req, status);
 }
 
 static void req_hold(VirtioBlkReq *req)
@@ -194,12 +207,11 @@ static void req_rw(VirtioBlkReq *req, BlkOp op)
 
     req->blk.op = op;
     if (!range_ok(vb, req->hdr.sector, req->data_bytes)) {
-        trace_virtio_blk_req_invalid(vb, req, req->hdr.type, req->hdr.sector, req->data_bytes);
-        req_finish(req, VIRTIO_BLK_S_IOERR);
+        req_refuse(req, VIRTIO_BLK_S_IOERR, req->hdr.sector, req->data_bytes);
         return;
     }
     if (op == BLK_WRITE && vb->read_only) {
-        req_finish(req, VIRTIO_BLK_S_IOERR);
+        req_refuse(req, VIRTIO_BLK_S_IOERR, req->hdr.sector, req->data_bytes);
         return;
     }
     if (req->data_bytes == 0) {
@@ -239,24 +251,23 @@ static void req_discard_or_zero(VirtioBlkReq *req, bool zero)
 
     req->blk.op = zero ? BLK_WRITE_ZEROES : BLK_DISCARD;
     if (!(zero ? vb->write_zeroes : vb->discard)) {
-        req_finish(req, VIRTIO_BLK_S_UNSUPP);
+        req_refuse(req, VIRTIO_BLK_S_UNSUPP, req->hdr.sector, req->data_bytes);
         return;
     }
     if (req->data_bytes != sizeof(seg) || vb->read_only
         || !iov_peek(req->data, req->ndata, &seg, sizeof(seg))) {
-        req_finish(req, VIRTIO_BLK_S_IOERR);
+        req_refuse(req, VIRTIO_BLK_S_IOERR, req->hdr.sector, req->data_bytes);
         return;
     }
     sector = GUINT64_FROM_LE(seg.sector);
     sectors = GUINT32_FROM_LE(seg.num_sectors);
     flags = GUINT32_FROM_LE(seg.flags);
     if ((flags & ~(zero ? VIRTIO_BLK_WRITE_ZEROES_FLAG_UNMAP : 0)) != 0) {
-        req_finish(req, VIRTIO_BLK_S_UNSUPP);
+        req_refuse(req, VIRTIO_BLK_S_UNSUPP, sector, (uint64_t)sectors * VIRTIO_BLK_SECTOR);
         return;
     }
     if (sectors > max || !range_ok(vb, sector, (uint64_t)sectors * VIRTIO_BLK_SECTOR)) {
-        trace_virtio_blk_req_invalid(vb, req, req->hdr.type, sector, sectors);
-        req_finish(req, VIRTIO_BLK_S_IOERR);
+        req_refuse(req, VIRTIO_BLK_S_IOERR, sector, (uint64_t)sectors * VIRTIO_BLK_SECTOR);
         return;
     }
     if (sectors == 0) {
@@ -286,7 +297,7 @@ static void req_other(VirtioBlkReq *req)
         req_discard_or_zero(req, true);
         break;
     default:
-        req_finish(req, VIRTIO_BLK_S_UNSUPP);
+        req_refuse(req, VIRTIO_BLK_S_UNSUPP, req->hdr.sector, req->data_bytes);
         break;
     }
 }

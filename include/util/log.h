@@ -18,8 +18,7 @@
 
 enum {
     LOG_GUEST_ERROR = 1 << 0,           /* guest_errors: the guest did what no driver should */
-    LOG_UNIMP = 1 << 1,                 /* unimp: the guest asked for what we don't have */
-    LOG_IOTHREAD_STATS = 1 << 2,        /* iothread-stats: counters when an IOThread ends */
+    LOG_IOTHREAD_STATS = 1 << 1,        /* iothread-stats: counters when an IOThread ends */
 };
 
 /* Relaxed: a change takes effect soon, and nothing is published with it. */

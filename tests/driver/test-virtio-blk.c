@@ -7,6 +7,7 @@
 
 #include "driver/fake-blk.h"
 #include "driver/vq-driver.h"
+#include "util/log.h"
 #include "virtio/virtio-blk.h"
 
 #define QSIZE 64
@@ -176,6 +177,27 @@ static uint8_t run_zero(Fixture *f, uint32_t type, uint64_t sector, uint32_t n, 
 }
 
 /* ---- requests ---------------------------------------------------------------- */
+
+static void test_refused_requests_are_logged_when_asked_for(void)
+{
+    if (g_test_subprocess()) {
+        Fixture f;
+
+        fixture_start(&f);
+        run(&f, 77, 1, 512);
+        g_assert_true(log_parse_items("guest_errors", NULL));
+        run(&f, 77, 1, 512);
+        run(&f, VIRTIO_BLK_T_IN, 0, 512);
+        run_zero(&f, VIRTIO_BLK_T_DISCARD, 4, 2, 1);
+        fixture_end(&f);
+        return;
+    }
+    g_test_trap_subprocess(NULL, 0, 0);
+    g_test_trap_assert_passed();
+    g_test_trap_assert_stderr(
+        "test: queue 0: request of type 77, sector 1, 512 bytes is refused with status 2\n"
+        "test: queue 0: request of type 11, sector 4, 1024 bytes is refused with status 2\n");
+}
 
 static void test_each_type_reaches_the_disk(void)
 {
@@ -572,6 +594,7 @@ static void test_capacity_grows_in_whole_blocks(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/virtio-blk/log", test_refused_requests_are_logged_when_asked_for);
     g_test_add_func("/virtio-blk/types", test_each_type_reaches_the_disk);
     g_test_add_func("/virtio-blk/bad-requests", test_bad_requests_get_an_error_and_touch_nothing);
     g_test_add_func("/virtio-blk/any-layout", test_descriptor_borders_mean_nothing);

@@ -137,13 +137,13 @@ static void test_log_items_are_written_only_when_asked_for(void)
         g_autoptr(GError) err = NULL;
 
         log_mask(LOG_GUEST_ERROR, "not yet\n");
-        g_assert_false(log_parse_items("unimp,guest_error", &err));
+        g_assert_false(log_parse_items("iothread-stats,guest_error", &err));
         g_assert_cmpstr(err->message, ==,
                         "log item 'guest_error' does not exist; did you mean 'guest_errors'?");
-        log_mask(LOG_UNIMP, "nothing was changed\n");
+        log_mask(LOG_IOTHREAD_STATS, "nothing was changed\n");
         g_assert_true(log_parse_items("guest_errors,trace:test_void", NULL));
         log_mask(LOG_GUEST_ERROR, "bad %d\n", 1);
-        log_mask(LOG_UNIMP, "still not\n");
+        log_mask(LOG_IOTHREAD_STATS, "still not\n");
         trace_test_void();
         return;
     }
