@@ -129,7 +129,7 @@ static bool run_one(AioBh *bh)
 }
 
 /* Also runs what a nested aio_poll() interrupted. */
-bool aio_run_bhs(AioContext *ctx)
+bool aio_bh_drain(AioContext *ctx)
 {
     unsigned ran = 0;
     AioBh *bh;

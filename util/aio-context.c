@@ -213,14 +213,11 @@ void aio_defer_cancel(AioContext *ctx, AioDefer *d)
     d->queued = false;
 }
 
-bool aio_run_deferred(AioContext *ctx)
+bool aio_defer_drain(AioContext *ctx)
 {
     AioDefer *d = ctx->defer_head;
     unsigned ran = 0;
 
-    if (likely(!d)) {
-        return false;
-    }
     do {
         ctx->defer_head = d->next;
         if (!d->next) {

@@ -39,8 +39,7 @@ static void timer_arm(AioSource *s, int64_t deadline_ns)
 
 static bool has_work(AioContext *ctx)
 {
-    return ctx->defer_head || ctx->ready_head || ctx->bh_head ||
-           atomic_load_explicit(&ctx->bh_incoming, memory_order_relaxed) ||
+    return ctx->defer_head || ctx->ready_head || aio_has_bhs(ctx) ||
            aio_next_deadline(ctx) <= aio_clock_ns();
 }
 

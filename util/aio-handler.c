@@ -136,7 +136,7 @@ void aio_handler_remove(AioHandler *h)
 }
 
 /* No walk is under way: nobody holds a pointer to what was removed. */
-void aio_free_removed(AioContext *ctx)
+void aio_sweep_removed(AioContext *ctx)
 {
     AioHandler *h;
 
@@ -215,7 +215,7 @@ static bool run_one(AioHandler *h)
 }
 
 /* A nested aio_poll() takes from the same list, so nothing here is stale. */
-bool aio_run_ready(AioContext *ctx)
+bool aio_ready_drain(AioContext *ctx)
 {
     bool progress = false;
     AioHandler *h;

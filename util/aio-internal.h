@@ -188,7 +188,7 @@ struct AioContext {
 
 /* aio-context.c */
 void aio_assert_home(AioContext *ctx);
-bool aio_run_deferred(AioContext *ctx);
+bool aio_defer_drain(AioContext *ctx);
 static inline bool aio_is_notified(AioContext *ctx)
 {
     return atomic_load_explicit(&ctx->wake, memory_order_relaxed) & WAKE_NOTIFIED;
@@ -205,8 +205,8 @@ AioHandler *aio_handler_add_internal(AioContext *ctx, int fd, const AioHandlerOp
 /* Take @h out of the counts of the context (-1) before a change, and put it back (1). */
 void aio_handler_count(AioHandler *h, int sign);
 void aio_handler_ready(AioHandler *h, unsigned revents);
-bool aio_run_ready(AioContext *ctx);
-void aio_free_removed(AioContext *ctx);
+bool aio_ready_drain(AioContext *ctx);
+void aio_sweep_removed(AioContext *ctx);
 bool aio_use_monitor(AioContext *ctx, const FdMonOps *mon, GError **errp);
 
 /* aio-poll.c */
@@ -216,21 +216,64 @@ void poll_list_compact(AioContext *ctx);
 bool aio_poll_phase(AioContext *ctx, bool may_wait);
 /* Leave the polling state. True: work arrived meanwhile and was done. */
 bool aio_poll_stop(AioContext *ctx);
-void aio_adjust_windows(AioContext *ctx);
+void aio_judge_fd_events(AioContext *ctx);
 void aio_apply_params(AioContext *ctx, const AioPollParams *params);
 
 /* aio-clock.c */
 int64_t wake_cost_measure(void);
 
 /* aio-bh.c */
-bool aio_run_bhs(AioContext *ctx);
+bool aio_bh_drain(AioContext *ctx);
 void aio_free_bhs(AioContext *ctx);
 
 /* aio-timer.c */
-bool aio_run_timers(AioContext *ctx);
+bool aio_timers_expire(AioContext *ctx);
 static inline int64_t aio_next_deadline(const AioContext *ctx)
 {
     return ctx->timer_count > 0 ? ctx->timers[0]->deadline_ns : NO_DEADLINE;
+}
+
+/*
+ * The phases of an iteration as aio_poll() lists them: a comparison each when there
+ * is nothing to do. They return true when something ran.
+ */
+static inline bool aio_has_bhs(AioContext *ctx)
+{
+    return ctx->bh_head || atomic_load_explicit(&ctx->bh_incoming, memory_order_relaxed);
+}
+
+static inline bool aio_run_bhs(AioContext *ctx)
+{
+    return unlikely(aio_has_bhs(ctx)) && aio_bh_drain(ctx);
+}
+
+static inline bool aio_run_ready(AioContext *ctx)
+{
+    return ctx->ready_head && aio_ready_drain(ctx);
+}
+
+static inline void aio_adjust_windows(AioContext *ctx)
+{
+    if (ctx->fd_events > 0) {
+        aio_judge_fd_events(ctx);
+    }
+}
+
+static inline bool aio_run_timers(AioContext *ctx)
+{
+    return ctx->timer_count > 0 && aio_timers_expire(ctx);
+}
+
+static inline bool aio_run_deferred(AioContext *ctx)
+{
+    return ctx->defer_head && aio_defer_drain(ctx);
+}
+
+static inline void aio_free_removed(AioContext *ctx)
+{
+    if (unlikely(ctx->removed || ctx->poll_dirty)) {
+        aio_sweep_removed(ctx);
+    }
 }
 
 /* aio-gsource.c */

@@ -144,7 +144,7 @@ void aio_apply_params(AioContext *ctx, const AioPollParams *params)
 }
 
 /* For handlers that were woken by their fds; those that were polled are done already. */
-void aio_adjust_windows(AioContext *ctx)
+void aio_judge_fd_events(AioContext *ctx)
 {
     for (unsigned i = 0; ctx->fd_events > 0 && i < ctx->poll_count; i++) {
         AioHandler *h = ctx->poll_list[i].handler;
@@ -175,7 +175,7 @@ static void poll_begin_all(AioContext *ctx)
     }
 }
 
-static void poll_hit(AioContext *ctx, unsigned i, unsigned work, int64_t now)
+static __attribute__((noinline)) void poll_hit(AioContext *ctx, unsigned i, unsigned work, int64_t now)
 {
     AioHandler *h = ctx->poll_list[i].handler;
 
@@ -192,7 +192,7 @@ static void poll_hit(AioContext *ctx, unsigned i, unsigned work, int64_t now)
 }
 
 /* Look at every handler once. The list may grow and entries may die meanwhile. */
-static unsigned poll_turn(AioContext *ctx, int64_t now)
+static inline unsigned poll_turn(AioContext *ctx, int64_t now)
 {
     unsigned work = 0;
 

@@ -89,16 +89,12 @@ void aio_timer_cancel(AioTimer *t)
 }
 
 /* A timer that is armed again while they run waits for the next iteration. */
-bool aio_run_timers(AioContext *ctx)
+bool aio_timers_expire(AioContext *ctx)
 {
     uint64_t seq_end = ctx->timer_seq;
+    int64_t now = aio_clock_ns();
     unsigned ran = 0;
-    int64_t now;
 
-    if (likely(ctx->timer_count == 0)) {
-        return false;
-    }
-    now = aio_clock_ns();
     while (ctx->timer_count > 0) {
         AioTimer *t = ctx->timers[0];
 
