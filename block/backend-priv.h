@@ -28,7 +28,7 @@ struct BlockBackend {
     BlockNode *root;
     bool read_only;
     atomic_bool write_cache;
-    uint32_t request_align;
+    uint32_t align_mask;                /* of offset and bytes: these bits must be clear */
     _Atomic(BlkShard *) shard[BLOCK_CTX_MAX];
 
     /* Not on the request path. */

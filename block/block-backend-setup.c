@@ -39,7 +39,7 @@ BlockBackend *blk_open_node(BlockNode *node, const char *user, unsigned perm, un
     blk->edge->opaque = blk;
     blk->root = node;
     blk->read_only = !(perm & BLK_PERM_WRITE);
-    blk->request_align = node->limits.request_align;
+    blk->align_mask = node->limits.request_align - 1;
     atomic_store(&blk->write_cache, true);
     return blk;
 }

@@ -19,8 +19,8 @@ typedef struct BlkEngine {
     bool (*available)(GError **errp);
 
     /*
-     * Read, write or flush. Never enters the kernel: the batch does, at the
-     * end of the round. 0 or -errno as for BlockDriver.submit.
+     * Read, write or flush (of 0 bytes). Never enters the kernel: the batch does,
+     * at the end of the round. 0 or -errno as for BlockDriver.submit.
      */
     int (*submit)(AioContext *ctx, BlkReq *req);
 } BlkEngine;

@@ -11,35 +11,38 @@
 
 #include "file.h"
 
-static inline bool iov_is_aligned(const FileState *f, const BlkReq *req)
-{
-    uintptr_t bits = 0;
-
-    for (int i = 0; i < req->niov; i++) {
-        bits |= (uintptr_t)req->iov[i].iov_base | req->iov[i].iov_len;
-    }
-    return (bits & (f->mem_align - 1)) == 0;
-}
-
 /* Can the kernel take the request as it is? */
 static inline bool req_fits(const FileState *f, const BlkReq *req)
 {
+    const struct iovec *v = req->iov, *end = v + req->niov;
+    uint64_t bits = req->offset | req->bytes;
+    uintptr_t mem_bits = 0;
+
     if (G_UNLIKELY(req->niov > IOV_MAX)) {
         return false;
     }
-    return !f->direct ||
-           (((req->offset | req->bytes) & (f->request_align - 1)) == 0 &&
-            iov_is_aligned(f, req));
+    if (!f->direct) {
+        return true;
+    }
+    for (; v < end; v++) {
+        mem_bits |= (uintptr_t)v->iov_base | v->iov_len;
+    }
+    return ((bits & (f->request_align - 1)) | (mem_bits & (f->mem_align - 1))) == 0;
 }
 
-static int file_submit_other(FileState *f, BlkReq *req)
+/* Everything but reads and writes. */
+static G_GNUC_NO_INLINE int submit_other(FileState *f, BlkReq *req)
 {
+    if (f->no_flush) {
+        req->flags &= ~BLK_REQ_FUA;
+    }
     if (req->op == BLK_FLUSH) {
         if (f->no_flush) {
             blk_req_complete_deferred(req->ctx, req, 0);
             return 0;
         }
-        if (f->engine_flush) {
+        if (atomic_load_explicit(&f->engine_flush, memory_order_relaxed)) {
+            req->bytes = 0;
             return f->engine->submit(req->ctx, req);
         }
     }
@@ -55,11 +58,11 @@ int file_submit(BlockNode *node, BlkReq *req)
     FileState *f = node->state;
 
     req->file = f;
+    if (G_UNLIKELY(req->op > BLK_WRITE)) {
+        return submit_other(f, req);
+    }
     if (G_UNLIKELY(f->no_flush)) {
         req->flags &= ~BLK_REQ_FUA;
-    }
-    if (G_UNLIKELY(req->op > BLK_WRITE)) {
-        return file_submit_other(f, req);
     }
     if (G_UNLIKELY(!req_fits(f, req))) {
         return file_worker_submit(f, req, 0);
@@ -79,6 +82,9 @@ void file_op_odd(BlkReq *req, int64_t result)
     FileState *f = req->file;
     int ret = result;
 
+    if (req->op == BLK_FLUSH && (result == -EINVAL || result == -EOPNOTSUPP)) {
+        atomic_store_explicit(&f->engine_flush, false, memory_order_relaxed);
+    }
     if (worth_a_worker(f, result)) {
         /* A short transfer: the rest, or zeroes beyond the end of the file. */
         ret = file_worker_submit(f, req, MAX(result, 0));

@@ -17,7 +17,6 @@ typedef struct FileState {
     bool no_flush;
     bool unmap;
     bool is_device;                     /* a block device, else a regular file */
-    bool engine_flush;                  /* the engine can flush this file */
     uint32_t request_align;             /* of offset and bytes, for O_DIRECT; else 1 */
     uint32_t mem_align;                 /* of buffers, for O_DIRECT; else 1 */
     const BlkEngine *engine;
@@ -30,6 +29,7 @@ typedef struct FileState {
     unsigned locked_perm, locked_unshared; /* what we hold of the file's bytes */
 
     /* Learned on the way, by any thread: not tried again. */
+    atomic_bool engine_flush;           /* the engine can flush this file */
     atomic_bool no_punch_hole, no_zero_range;
 } FileState;
 

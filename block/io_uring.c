@@ -40,12 +40,69 @@ typedef struct UringState {
     AioTimer retry;
 } UringState;
 
-static void queue_push(UringState *us, BlkReq *req)
+/* ---- submission ---------------------------------------------------------------- */
+
+static void sqe_fill(struct io_uring_sqe *sqe, BlkReq *req)
 {
-    req->next = NULL;
-    *us->queue_tail = req;
-    us->queue_tail = &req->next;
-    aio_defer(us->ctx, &us->flush);
+    const struct iovec *v = req->iov;
+    bool write = req->op == BLK_WRITE;
+
+    *sqe = (struct io_uring_sqe) {
+        .fd = req->file->fd,
+        .off = req->offset,
+        .rw_flags = write && (req->flags & BLK_REQ_FUA) ? RWF_DSYNC : 0,
+        .user_data = (uintptr_t)req,
+    };
+    if (G_UNLIKELY(req->op == BLK_FLUSH)) {
+        sqe->opcode = IORING_OP_FSYNC;
+        sqe->off = 0;
+        sqe->fsync_flags = IORING_FSYNC_DATASYNC;
+    } else if (req->niov == 1 && v->iov_len <= INT_MAX) {
+        /* A single piece saves the kernel the copy of the vector. */
+        sqe->opcode = write ? IORING_OP_WRITE : IORING_OP_READ;
+        sqe->addr = (uintptr_t)v->iov_base;
+        sqe->len = v->iov_len;
+    } else {
+        sqe->opcode = write ? IORING_OP_WRITEV : IORING_OP_READV;
+        sqe->addr = (uintptr_t)v;
+        sqe->len = req->niov;
+    }
+}
+
+/* Into the ring's submission queue; false when there is no room. */
+static inline bool sq_push(UringState *us, BlkReq *req)
+{
+    struct io_uring_sqe *sqe = us->in_flight < us->depth ? io_uring_get_sqe(&us->ring) : NULL;
+
+    if (!sqe) {
+        return false;
+    }
+    us->in_flight++;
+    sqe_fill(sqe, req);
+    return true;
+}
+
+static void req_push(UringState *us, BlkReq *req)
+{
+    if (G_UNLIKELY(us->queue_head || !sq_push(us, req))) {
+        req->next = NULL;
+        *us->queue_tail = req;
+        us->queue_tail = &req->next;
+    }
+    if (!us->flush.queued) {
+        aio_defer(us->ctx, &us->flush);
+    }
+}
+
+/* Move what waits to the ring's queue until that is full. */
+static void sq_refill(UringState *us)
+{
+    while (us->queue_head && sq_push(us, us->queue_head)) {
+        us->queue_head = us->queue_head->next;
+    }
+    if (!us->queue_head) {
+        us->queue_tail = &us->queue_head;
+    }
 }
 
 /* ---- completions ------------------------------------------------------------ */
@@ -55,10 +112,10 @@ static void cqe_done(UringState *us, BlkReq *req, int res, bool polled)
     us->in_flight--;
     trace_luring_process_completion(us, req, res, polled);
     if (G_UNLIKELY(res == -EAGAIN || res == -EINTR)) {
-        queue_push(us, req);
+        req_push(us, req);
         return;
     }
-    engine_done(req, res, req->op == BLK_FLUSH ? 0 : req->bytes);
+    engine_done(req, res, req->bytes);
 }
 
 static unsigned uring_reap(UringState *us, bool polled)
@@ -97,7 +154,9 @@ static void uring_readable(void *opaque)
 
 static unsigned uring_poll(void *opaque)
 {
-    return uring_reap(opaque, true);
+    UringState *us = opaque;
+
+    return io_uring_cq_ready(&us->ring) > 0 ? uring_reap(us, true) : 0;
 }
 
 /* The fd stays readable as long as there are completions: only look once more. */
@@ -115,56 +174,7 @@ static const AioHandlerOps uring_ops = {
     .poll_end = uring_poll_end,
 };
 
-/* ---- submission ---------------------------------------------------------------- */
-
-static void sqe_fill(struct io_uring_sqe *sqe, BlkReq *req)
-{
-    const struct iovec *v = req->iov;
-    int fd = req->file->fd;
-    /* A single piece saves the kernel the copy of the vector. */
-    bool single = req->niov == 1 && v->iov_len <= INT_MAX;
-
-    switch (req->op) {
-    case BLK_READ:
-        if (single) {
-            io_uring_prep_read(sqe, fd, v->iov_base, v->iov_len, req->offset);
-        } else {
-            io_uring_prep_readv(sqe, fd, v, req->niov, req->offset);
-        }
-        break;
-    case BLK_WRITE:
-        if (single) {
-            io_uring_prep_write(sqe, fd, v->iov_base, v->iov_len, req->offset);
-        } else {
-            io_uring_prep_writev(sqe, fd, v, req->niov, req->offset);
-        }
-        sqe->rw_flags = req->flags & BLK_REQ_FUA ? RWF_DSYNC : 0;
-        break;
-    default:
-        io_uring_prep_fsync(sqe, fd, IORING_FSYNC_DATASYNC);
-        break;
-    }
-    io_uring_sqe_set_data(sqe, req);
-}
-
-/* Move requests from our queue to the ring's until one of them is exhausted. */
-static void sq_fill(UringState *us)
-{
-    while (us->queue_head && us->in_flight < us->depth) {
-        struct io_uring_sqe *sqe = io_uring_get_sqe(&us->ring);
-        BlkReq *req = us->queue_head;
-
-        if (!sqe) {
-            break;
-        }
-        us->queue_head = req->next;
-        us->in_flight++;
-        sqe_fill(sqe, req);
-    }
-    if (!us->queue_head) {
-        us->queue_tail = &us->queue_head;
-    }
-}
+/* ---- the end of a round ---------------------------------------------------------- */
 
 static void uring_flush(void *opaque)
 {
@@ -174,7 +184,7 @@ static void uring_flush(void *opaque)
     for (;;) {
         int ret;
 
-        sq_fill(us);
+        sq_refill(us);
         ready = io_uring_sq_ready(&us->ring);
         if (ready == 0) {
             break;
@@ -257,19 +267,26 @@ static bool uring_available(GError **errp)
     return true;
 }
 
+static int uring_submit(AioContext *ctx, BlkReq *req);
+
+/* The first request in @ctx makes the state. */
+static G_GNUC_NO_INLINE int submit_first(AioContext *ctx, BlkReq *req)
+{
+    UringState *us;
+    int ret = uring_create(ctx, block_ctx(ctx), &us);
+
+    return ret < 0 ? engine_unusable_here(ctx, req, "io_uring", ret) : uring_submit(ctx, req);
+}
+
 static int uring_submit(AioContext *ctx, BlkReq *req)
 {
     UringState *us = aio_slot_get(ctx, AIO_SLOT_IO_URING);
 
     if (G_UNLIKELY(!us)) {
-        int ret = uring_create(ctx, block_ctx(ctx), &us);
-
-        if (ret < 0) {
-            return engine_unusable_here(ctx, req, "io_uring", ret);
-        }
+        return submit_first(ctx, req);
     }
     trace_luring_queue(us, req, req->file->fd, req->offset, req->bytes);
-    queue_push(us, req);
+    req_push(us, req);
     return 0;
 }
 

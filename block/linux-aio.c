@@ -28,7 +28,7 @@
 #define DEPTH_MAX 1024
 #define DEPTH_MIN 32
 /* io_submit() is called again for the rest of a larger batch. */
-#define BATCH_MAX 128
+#define BATCH_MAX 128U
 /* When the kernel had no memory and nothing is in flight that could free some. */
 #define RETRY_NS 1000000
 
@@ -50,11 +50,13 @@ typedef struct LinuxAio {
     io_context_t kctx;
     AioRing *ring;                      /* NULL: can't be peeked, ask the kernel */
     unsigned depth, in_flight;
-    BlkReq *queue_head;
-    BlkReq **queue_tail;
-    AioDefer flush;
-    bool signalled;                     /* the eventfd may be readable */
     int efd;
+    bool signalled;                     /* the eventfd may be readable */
+    AioDefer flush;
+    unsigned batched, batch_limit;      /* limit: so that @depth isn't exceeded */
+    struct iocb *batch[BATCH_MAX];      /* for the next io_submit() */
+    BlkReq *queue_head;                 /* what the batch had no room for */
+    BlkReq **queue_tail;
     AioHandler *handler;
     AioTimer retry;
 } LinuxAio;
@@ -66,13 +68,20 @@ static inline BlkReq *req_of(struct iocb *iocb)
 
 /* ---- completions -------------------------------------------------------- */
 
-static void event_done(LinuxAio *la, const struct io_event *ev, bool polled)
+static inline void event_done(LinuxAio *la, struct iocb *iocb, int64_t result, bool polled)
 {
-    BlkReq *req = req_of(ev->obj);
+    BlkReq *req = req_of(iocb);
 
     la->in_flight--;
-    trace_laio_process_completion(la, req, (int64_t)ev->res, polled);
-    engine_done(req, (int64_t)ev->res, req->op == BLK_FLUSH ? 0 : req->bytes);
+    trace_laio_process_completion(la, req, result, polled);
+    engine_done(req, result, req->bytes);
+}
+
+static inline uint32_t ring_tail(AioRing *ring)
+{
+    /* Acquire: the events before tail are read after it. Pairs with the kernel's
+     * write barrier between filling an event and moving tail. */
+    return atomic_load_explicit(&ring->tail, memory_order_acquire);
 }
 
 static unsigned ring_reap(LinuxAio *la, bool polled)
@@ -82,22 +91,23 @@ static unsigned ring_reap(LinuxAio *la, bool polled)
     uint32_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
     unsigned n = 0;
 
-    /* Acquire: the events before tail are read after it. Pairs with the
-     * kernel's write barrier between filling an event and moving tail. */
-    while (head != atomic_load_explicit(&ring->tail, memory_order_acquire)) {
-        struct io_event ev = ring->events[head];
+    if (head == ring_tail(ring)) {
+        return 0;
+    }
+    block_ctx_batch_begin(la->bc);
+    do {
+        struct iocb *iocb = ring->events[head].obj;
+        int64_t result = ring->events[head].res;
 
-        if (n++ == 0) {
-            block_ctx_batch_begin(la->bc);
-        }
         head = head + 1 == ring->nr ? 0 : head + 1;
         /* Release: the event was read before the kernel may reuse its place.
          * Pairs with the kernel's read of head before it writes an event. The
          * completion may come back here (nested loop), so head moves first. */
         atomic_store_explicit(&ring->head, head, memory_order_release);
-        event_done(la, &ev, polled);
+        event_done(la, iocb, result, polled);
+        n++;
         head = atomic_load_explicit(&ring->head, memory_order_relaxed);
-    }
+    } while (head != ring_tail(ring));
     return n;
 }
 
@@ -114,25 +124,32 @@ static unsigned kernel_reap(LinuxAio *la)
             block_ctx_batch_begin(la->bc);
         }
         for (int i = 0; i < n; i++) {
-            event_done(la, &ev[i], false);
+            event_done(la, ev[i].obj, (int64_t)ev[i].res, false);
         }
         total += MAX(n, 0);
     } while (n == G_N_ELEMENTS(ev));
     return total;
 }
 
-static unsigned laio_reap(LinuxAio *la, bool polled)
+static G_GNUC_NO_INLINE unsigned laio_reap(LinuxAio *la, bool polled)
 {
     unsigned n = G_LIKELY(la->ring) ? ring_reap(la, polled) : kernel_reap(la);
 
     if (n > 0) {
         block_ctx_batch_end(la->bc);
         la->signalled = true;
-        if (la->queue_head) {
+        if (G_UNLIKELY(la->batched > 0 || la->queue_head)) {
             aio_defer(la->ctx, &la->flush);
         }
     }
     return n;
+}
+
+/* Nothing to see in the ring. False also when it can't be peeked. */
+static inline bool ring_is_empty(const LinuxAio *la)
+{
+    return la->ring && atomic_load_explicit(&la->ring->head, memory_order_relaxed) ==
+                       ring_tail(la->ring);
 }
 
 static void efd_clear(LinuxAio *la)
@@ -159,7 +176,9 @@ static void laio_readable(void *opaque)
 
 static unsigned laio_poll(void *opaque)
 {
-    return laio_reap(opaque, true);
+    LinuxAio *la = opaque;
+
+    return ring_is_empty(la) ? 0 : laio_reap(la, true);
 }
 
 /* Before the loop sleeps: clear the eventfd once, then look again. What
@@ -169,8 +188,7 @@ static bool laio_poll_end(void *opaque)
     LinuxAio *la = opaque;
 
     efd_clear(la);
-    return la->ring && atomic_load_explicit(&la->ring->head, memory_order_relaxed) !=
-                       atomic_load_explicit(&la->ring->tail, memory_order_acquire);
+    return !ring_is_empty(la);
 }
 
 static const AioHandlerOps laio_polled_ops = {
@@ -188,71 +206,59 @@ static const AioHandlerOps laio_fd_ops = {
 
 /* ---- submission ---------------------------------------------------------- */
 
-static void queue_push_front(LinuxAio *la, BlkReq *req)
+/* Fill the batch from the queue. */
+static void batch_refill(LinuxAio *la)
 {
-    req->next = la->queue_head;
-    la->queue_head = req;
-    if (!req->next) {
-        la->queue_tail = &req->next;
-    }
-}
-
-/* What the kernel didn't take goes back to the queue, in order. */
-static void batch_undo(LinuxAio *la, struct iocb **batch, unsigned from, unsigned to)
-{
-    while (to > from) {
-        la->in_flight--;
-        queue_push_front(la, req_of(batch[--to]));
-    }
-}
-
-static unsigned batch_fill(LinuxAio *la, struct iocb **batch)
-{
-    unsigned n = 0;
-
-    while (la->queue_head && n < BATCH_MAX && la->in_flight < la->depth) {
-        BlkReq *req = la->queue_head;
-
-        la->queue_head = req->next;
-        la->in_flight++;
-        batch[n++] = &req->engine.iocb;
+    la->batch_limit = MIN(BATCH_MAX, la->depth - la->in_flight);
+    while (la->queue_head && la->batched < la->batch_limit) {
+        la->batch[la->batched++] = &la->queue_head->engine.iocb;
+        la->queue_head = la->queue_head->next;
     }
     if (!la->queue_head) {
         la->queue_tail = &la->queue_head;
     }
-    return n;
 }
 
-/* Submit one batch. False: the kernel can't take more now. */
-static bool batch_submit(LinuxAio *la)
+static void batch_drop_first(LinuxAio *la, unsigned n)
 {
-    struct iocb *batch[BATCH_MAX];
-    unsigned n = batch_fill(la, batch);
+    la->batched -= n;
+    memmove(la->batch, la->batch + n, la->batched * sizeof(la->batch[0]));
+}
 
-    if (n == 0) {
-        return false;
-    }
-
-    trace_laio_do_submit(la, n);
-
-    int taken = io_submit(la->kctx, n, batch);
-
-    trace_laio_io_submit(la, n, taken);
-    if (G_LIKELY(taken == (int)n)) {
-        return true;
-    }
+/* The kernel took @taken requests only, or refused with -errno. True: try again. */
+static G_GNUC_NO_INLINE bool batch_partly_taken(LinuxAio *la, int taken)
+{
     if (taken >= 0) {
-        batch_undo(la, batch, taken, n);
+        la->in_flight += taken;
+        batch_drop_first(la, taken);
         return taken > 0;
     }
     if (taken == -EAGAIN || taken == -EINTR) {
-        batch_undo(la, batch, 0, n);
         return taken == -EINTR;
     }
+
     /* The first one is what the kernel refuses. */
-    batch_undo(la, batch, 1, n);
-    la->in_flight--;
-    file_op_odd(req_of(batch[0]), taken);
+    BlkReq *req = req_of(la->batch[0]);
+
+    batch_drop_first(la, 1);
+    file_op_odd(req, taken);
+    return true;
+}
+
+/* Enter the kernel with the batch. False: it can't take more now. */
+static inline bool batch_submit(LinuxAio *la)
+{
+    unsigned n = la->batched;
+    int taken;
+
+    trace_laio_do_submit(la, n);
+    taken = io_submit(la->kctx, n, la->batch);
+    trace_laio_io_submit(la, n, taken);
+    if (G_UNLIKELY(taken != (int)n)) {
+        return batch_partly_taken(la, taken);
+    }
+    la->in_flight += n;
+    la->batched = 0;
     return true;
 }
 
@@ -260,11 +266,15 @@ static void laio_flush(void *opaque)
 {
     LinuxAio *la = opaque;
 
-    while (la->queue_head && batch_submit(la)) {
+    batch_refill(la);
+    while (la->batched > 0 && batch_submit(la)) {
+        batch_refill(la);
     }
     /* Some files complete inside io_submit(). */
-    laio_reap(la, true);
-    if (la->queue_head && la->in_flight == 0) {
+    if (!ring_is_empty(la)) {
+        laio_reap(la, true);
+    }
+    if (G_UNLIKELY(la->batched > 0 && la->in_flight == 0)) {
         aio_timer_set(&la->retry, aio_clock_ns() + RETRY_NS);
     }
 }
@@ -275,7 +285,7 @@ static void laio_destroy(void *opaque)
 {
     LinuxAio *la = opaque;
 
-    g_assert(la->in_flight == 0 && !la->queue_head);
+    g_assert(la->in_flight == 0 && la->batched == 0 && !la->queue_head);
     aio_defer_cancel(la->ctx, &la->flush);
     aio_timer_cancel(&la->retry);
     if (la->handler) {
@@ -331,6 +341,7 @@ static int laio_create(AioContext *ctx, BlockCtx *bc, LinuxAio **out)
         return ret;
     }
     la->ring = ring_check(la->kctx);
+    la->batch_limit = MIN(BATCH_MAX, la->depth);
     la->handler = aio_handler_add(ctx, la->efd, la->ring ? &laio_polled_ops : &laio_fd_ops, la);
     aio_slot_set(ctx, AIO_SLOT_LINUX_AIO, la, laio_destroy);
     *out = la;
@@ -354,22 +365,35 @@ static bool laio_available(GError **errp)
 
 static inline void iocb_fill(struct iocb *iocb, const BlkReq *req, int efd)
 {
+    bool write = req->op == BLK_WRITE;
+
     *iocb = (struct iocb) {
         .aio_fildes = req->file->fd,
+        .aio_lio_opcode = write ? IO_CMD_PWRITEV : IO_CMD_PREADV,
+        .aio_rw_flags = write && (req->flags & BLK_REQ_FUA) ? RWF_DSYNC : 0,
+        .u.c.buf = (void *)req->iov,
+        .u.c.nbytes = req->niov,
+        .u.c.offset = req->offset,
         .u.c.flags = 1,                 /* IOCB_FLAG_RESFD */
         .u.c.resfd = efd,
     };
-    if (req->op == BLK_FLUSH) {
+    if (G_UNLIKELY(req->op == BLK_FLUSH)) {
         iocb->aio_lio_opcode = IO_CMD_FDSYNC;
-        return;
+        iocb->u.c.buf = NULL;
+        iocb->u.c.nbytes = 0;
+        iocb->u.c.offset = 0;
     }
-    iocb->aio_lio_opcode = req->op == BLK_READ ? IO_CMD_PREADV : IO_CMD_PWRITEV;
-    iocb->u.c.buf = (void *)req->iov;
-    iocb->u.c.nbytes = req->niov;
-    iocb->u.c.offset = req->offset;
-    if (req->flags & BLK_REQ_FUA) {
-        iocb->aio_rw_flags = RWF_DSYNC;
-    }
+}
+
+static int laio_submit(AioContext *ctx, BlkReq *req);
+
+/* The first request in @ctx makes the state. */
+static G_GNUC_NO_INLINE int submit_first(AioContext *ctx, BlkReq *req)
+{
+    LinuxAio *la;
+    int ret = laio_create(ctx, block_ctx(ctx), &la);
+
+    return ret < 0 ? engine_unusable_here(ctx, req, "native", ret) : laio_submit(ctx, req);
 }
 
 static int laio_submit(AioContext *ctx, BlkReq *req)
@@ -377,18 +401,20 @@ static int laio_submit(AioContext *ctx, BlkReq *req)
     LinuxAio *la = aio_slot_get(ctx, AIO_SLOT_LINUX_AIO);
 
     if (G_UNLIKELY(!la)) {
-        int ret = laio_create(ctx, block_ctx(ctx), &la);
-
-        if (ret < 0) {
-            return engine_unusable_here(ctx, req, "native", ret);
-        }
+        return submit_first(ctx, req);
     }
     trace_laio_queue(la, req, req->file->fd, req->offset, req->bytes);
     iocb_fill(&req->engine.iocb, req, la->efd);
-    req->next = NULL;
-    *la->queue_tail = req;
-    la->queue_tail = &req->next;
-    aio_defer(ctx, &la->flush);
+    if (G_LIKELY(la->batched < la->batch_limit && !la->queue_head)) {
+        la->batch[la->batched++] = &req->engine.iocb;
+    } else {
+        req->next = NULL;
+        *la->queue_tail = req;
+        la->queue_tail = &req->next;
+    }
+    if (!la->flush.queued) {
+        aio_defer(ctx, &la->flush);
+    }
     return 0;
 }
 

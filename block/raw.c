@@ -21,6 +21,7 @@ typedef struct RawState {
     BlockNode *file;
     int64_t offset;                     /* bytes, where the window starts in the child */
     int64_t size;                       /* of the window, -1: up to the child's end */
+    unsigned special;                   /* bits of BlkOp that submit_special() is for */
     bool guessed;
     bool unmap;
 } RawState;
@@ -106,23 +107,34 @@ void raw_set_guessed(BlockNode *node)
 
     g_assert(node->drv == &bdrv_raw);
     s->guessed = true;
+    s->special |= 1u << BLK_WRITE;
 }
 
 /* ---- requests ---------------------------------------------------------------------------- */
+
+/* What a plain window doesn't do: discard=ignore, and guarding a guess. */
+static G_GNUC_NO_INLINE int submit_special(RawState *s, BlkReq *req)
+{
+    if (s->guessed && req->op == BLK_WRITE && req->offset < PROBE_BYTES) {
+        return submit_guarded(s, req);
+    }
+    if (req->op == BLK_DISCARD && !s->unmap) {
+        blk_req_complete_deferred(req->ctx, req, 0);
+        return 0;
+    }
+    if (!s->unmap) {
+        req->flags &= ~BLK_REQ_UNMAP;
+    }
+    req->offset += s->offset;
+    return node_submit(s->file, req);
+}
 
 static int raw_submit(BlockNode *node, BlkReq *req)
 {
     RawState *s = node->state;
 
-    if (G_UNLIKELY(s->guessed) && req->op == BLK_WRITE && req->offset < PROBE_BYTES) {
-        return submit_guarded(s, req);
-    }
-    if (G_UNLIKELY(req->op > BLK_FLUSH) && !s->unmap) {
-        if (req->op == BLK_DISCARD) {
-            blk_req_complete_deferred(req->ctx, req, 0);
-            return 0;
-        }
-        req->flags &= ~BLK_REQ_UNMAP;
+    if (G_UNLIKELY(s->special & (1u << req->op))) {
+        return submit_special(s, req);
     }
     req->offset += s->offset;
     return node_submit(s->file, req);
@@ -180,6 +192,7 @@ bool raw_open(BlockNode *node, const void *params, GError **errp)
     node->limits = p->file->limits;
     if (!s->unmap) {
         node->limits.discard_align = 0;
+        s->special |= 1u << BLK_DISCARD | 1u << BLK_WRITE_ZEROES;
     }
     atomic_store(&node->length, window_length(s, below));
     return true;

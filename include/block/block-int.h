@@ -99,7 +99,9 @@ struct BlockDriver {
 
 static inline int node_submit(BlockNode *node, BlkReq *req)
 {
-    trace_bdrv_submit(node, node->drv->name, req, req->offset, req->bytes);
+    if (trace_event_on(bdrv_submit)) {
+        trace_bdrv_submit(node, node->drv->name, req, req->offset, req->bytes);
+    }
     return node->submit(node, req);
 }
 

@@ -108,14 +108,22 @@ static void test_permissions_reach_children(void)
     g_assert_null(node_next(NULL));
 }
 
+/* Its user learns that it may only read, and an edge that must write is refused. */
 static void test_read_only_node_has_no_writer(void)
 {
     BlockNodeFlags flags = { .read_only = true };
     BlockNode *node = node_new(&bdrv_null_co, "ro", &flags, NULL);
     GError *err = NULL;
+    BlockBackend *blk;
+    char buf[512];
 
     g_assert_true(node_open_by(node, null_open, &(NullParams) { .size = 512 }, NULL));
-    g_assert_null(writer(node, false, &err));
+    blk = writer(node, false, &err);
+    g_assert_no_error(err);
+    g_assert_true(blk_is_read_only(blk));
+    g_assert_cmpint(fx_rw(blk, BLK_WRITE, 0, buf, 512, 0), ==, -EPERM);
+    blk_close(blk);
+    g_assert_null(edge_new(node, NULL, "x", BLK_PERM_WRITE, BLK_PERM_ALL, &err));
     assert_error(&err, "'ro' is read-only");
     node_unref(node);
 }
