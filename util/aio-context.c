@@ -10,7 +10,8 @@
 #include "trace/trace-util.h"
 #include "util/err.h"
 
-static _Thread_local AioContext *current;
+/* Read by aio_context_current(), which is inline. */
+_Thread_local AioContext *aio_context_here;
 
 /* ---- life ---------------------------------------------------------------- */
 
@@ -119,8 +120,8 @@ void aio_context_free(AioContext *ctx)
         ctx->mon->cleanup(ctx);
     }
     event_notifier_cleanup(&ctx->notifier);
-    if (current == ctx) {
-        current = NULL;
+    if (aio_context_here == ctx) {
+        aio_context_here = NULL;
     }
     pthread_mutex_destroy(&ctx->params_lock);
     g_free(ctx->poll_list);
@@ -130,33 +131,28 @@ void aio_context_free(AioContext *ctx)
     free(ctx);
 }
 
-AioContext *aio_context_current(void)
-{
-    return current;
-}
-
 void aio_context_enter(AioContext *ctx)
 {
     GThread *nobody = NULL;
     bool taken = atomic_compare_exchange_strong(&ctx->home, &nobody, g_thread_self());
 
     g_assert(taken || nobody == g_thread_self());
-    g_assert(current == NULL || current == ctx);
-    current = ctx;
+    g_assert(aio_context_here == NULL || aio_context_here == ctx);
+    aio_context_here = ctx;
 }
 
 void aio_context_leave(AioContext *ctx)
 {
-    g_assert(current == ctx && ctx->depth == 0);
+    g_assert(aio_context_here == ctx && ctx->depth == 0);
     destroy_slots(ctx);
-    current = NULL;
+    aio_context_here = NULL;
     atomic_store(&ctx->home, NULL);
 }
 
 /* The home thread, or any thread while there is none. */
 void aio_assert_home(AioContext *ctx)
 {
-    if (unlikely(current != ctx)) {
+    if (unlikely(aio_context_here != ctx)) {
         g_assert(atomic_load(&ctx->home) == NULL);
     }
 }
@@ -164,11 +160,6 @@ void aio_assert_home(AioContext *ctx)
 const char *aio_context_name(const AioContext *ctx)
 {
     return ctx->name;
-}
-
-void *aio_slot_get(const AioContext *ctx, AioSlot slot)
-{
-    return ctx->slots[slot];
 }
 
 void aio_slot_set(AioContext *ctx, AioSlot slot, void *value, void (*destroy)(void *value))
@@ -358,7 +349,7 @@ bool aio_poll(AioContext *ctx, bool blocking)
 {
     bool progress;
 
-    if (unlikely(current != ctx)) {
+    if (unlikely(aio_context_here != ctx)) {
         aio_context_enter(ctx);
     }
     ctx->depth++;

@@ -115,6 +115,8 @@ enum {
 };
 
 struct AioContext {
+    void *slots[AIO_SLOT_MAX];          /* first: see aio_slot_get() */
+
     /* Read in every turn of the poll loop. */
     PollEntry *poll_list;
     unsigned poll_count;
@@ -167,7 +169,6 @@ struct AioContext {
     AioBh *bh_head;                     /* taken, to be run */
     AioBh **bh_tail;
     struct AioSource *source;
-    void *slots[AIO_SLOT_MAX];
     void (*slot_destroy[AIO_SLOT_MAX])(void *value);
 
     EventNotifier notifier;

@@ -37,7 +37,11 @@ void aio_context_free(AioContext *ctx);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(AioContext, aio_context_free)
 
 /* The context whose home is the calling thread, NULL if there is none. */
-AioContext *aio_context_current(void);
+extern _Thread_local AioContext *aio_context_here;      /* of the next function alone */
+static inline AioContext *aio_context_current(void)
+{
+    return aio_context_here;
+}
 /* Make the calling thread @ctx's home. */
 void aio_context_enter(AioContext *ctx);
 /* The opposite: destroys what the slots hold, because that must happen here. A
@@ -173,7 +177,11 @@ typedef enum AioSlot {
     AIO_SLOT_MAX,
 } AioSlot;
 
-void *aio_slot_get(const AioContext *ctx, AioSlot slot);
+static inline void *aio_slot_get(const AioContext *ctx, AioSlot slot)
+{
+    /* An AioContext begins with its slots; the rest is nobody's business. */
+    return ((void *const *)ctx)[slot];
+}
 /* @destroy runs in the home thread when the context ends. */
 void aio_slot_set(AioContext *ctx, AioSlot slot, void *value, void (*destroy)(void *value));
 
