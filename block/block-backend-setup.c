@@ -55,6 +55,10 @@ BlockBackend *blk_open(const char *node_name, const char *user, unsigned perm, u
         err_set(errp, "There is no block node or drive named '%s'", node_name);
         return NULL;
     }
+    if (node->short_image || node_length(node) < 512) {
+        err_set(errp, "The image of '%s' is shorter than a sector of 512 bytes", node_name);
+        return NULL;
+    }
     blk = blk_open_node(node, user, perm, shared, errp);
     if (blk) {
         blk->drive = drive;

@@ -95,6 +95,10 @@ static char *holder_text(const FileState *f, int64_t byte)
             if (!isdigit(pid[0]) || !process_has_lock(pid, f->fd, &st, byte)) {
                 continue;
             }
+            if (atoi(pid) == getpid()) {
+                text = g_strdup(" It is used twice here");
+                continue;
+            }
             path = g_strdup_printf("/proc/%s/comm", pid);
             if (g_file_get_contents(path, &comm, NULL, NULL)) {
                 g_strchomp(comm);

@@ -86,8 +86,7 @@ static void align_find(FileState *f)
 
 /* ---- length -------------------------------------------------------------------- */
 
-/* Bytes, rounded up to whole sectors: the rest of the last one reads as zeroes. */
-static int64_t fd_length(const FileState *f)
+static int64_t fd_exact_length(const FileState *f)
 {
     struct stat st;
     uint64_t bytes;
@@ -102,7 +101,15 @@ static int64_t fd_length(const FileState *f)
         }
         bytes = st.st_size;
     }
-    return bytes > BLOCK_LENGTH_MAX ? -EFBIG : (int64_t)((bytes + 511) & ~511ULL);
+    return bytes > BLOCK_LENGTH_MAX ? -EFBIG : (int64_t)bytes;
+}
+
+/* Bytes, rounded up to whole sectors: the rest of the last one reads as zeroes. */
+static int64_t fd_length(const FileState *f)
+{
+    int64_t bytes = fd_exact_length(f);
+
+    return bytes < 0 ? bytes : (bytes + 511) & ~INT64_C(511);
 }
 
 static int64_t file_refresh_length(BlockNode *node)
@@ -230,6 +237,8 @@ bool file_open(BlockNode *node, const void *params, GError **errp)
         return false;
     }
     align_find(f);
+    length = fd_exact_length(f);
+    node->short_image = length < 512;
     length = fd_length(f);
     if (length < 0) {
         err_set_errno(errp, length, "Could not get the size of '%s'", f->filename);

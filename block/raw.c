@@ -190,6 +190,7 @@ bool raw_open(BlockNode *node, const void *params, GError **errp)
         return false;
     }
     node->limits = p->file->limits;
+    node->short_image = p->file->short_image;
     if (!s->unmap) {
         node->limits.discard_align = 0;
         s->special |= 1u << BLK_DISCARD | 1u << BLK_WRITE_ZEROES;

@@ -36,7 +36,8 @@ typedef struct BlkLimits {
  * Take node @node_name (of -blockdev, or a -drive id) for @user, a name for
  * messages such as the device's id. @perm is needed, @shared is what others
  * may hold at the same time. Of a read-only node BLK_PERM_WRITE isn't taken:
- * see blk_is_read_only(). NULL and @errp: no such node, or in use.
+ * see blk_is_read_only(). NULL and @errp: no such node, in use, or shorter
+ * than a sector.
  */
 BlockBackend *blk_open(const char *node_name, const char *user, unsigned perm, unsigned shared,
                        GError **errp);

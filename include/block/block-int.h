@@ -61,6 +61,7 @@ struct BlockNode {
 
     char *name;
     char *filename;                     /* for messages, may be NULL */
+    bool short_image;                   /* shorter than a sector before it was rounded up */
     BlkLimits limits;
     BlockEdge *children[BLOCK_NODE_CHILDREN];
     GQueue users;                       /* of BlockEdge */

@@ -524,13 +524,12 @@ static void test_second_user_is_refused(void)
     BlockNode *a = fx_file(path, NULL, (BlockNodeFlags) { 0 }, NULL);
     BlockNode *b = fx_file(path, NULL, (BlockNodeFlags) { 0 }, NULL);
     BlockBackend *blk = fx_blk(a), *reader;
-    g_autofree char *self = g_strdup_printf("process %d (", getpid());
     GError *err = NULL;
 
     g_assert_null(blk_open_node(b, "other", BLK_PERM_WRITE, BLK_PERM_ALL, &err));
     g_assert_nonnull(strstr(err->message, "Failed to get \"write\" lock"));
     g_assert_nonnull(strstr(err->message, path));
-    g_assert_nonnull(strstr(err->message, self));
+    g_assert_nonnull(strstr(err->message, "twice"));
     g_clear_error(&err);
     /* A reader that doesn't mind writers is welcome, one that does isn't. */
     reader = blk_open_node(b, "reader", BLK_PERM_CONSISTENT_READ, BLK_PERM_ALL, &err);

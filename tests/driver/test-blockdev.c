@@ -382,6 +382,32 @@ static void test_growth_is_noticed(void)
     g_main_loop_unref(loop);
 }
 
+/* A device needs a sector at least; what is longer is rounded up. */
+static void test_short_images(void)
+{
+    static const struct {
+        int64_t bytes, length;
+    } cases[] = { { 0, -1 }, { 1, -1 }, { 511, -1 }, { 512, 512 }, { 513, 1024 } };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        GError *err = NULL;
+        BlockBackend *blk;
+
+        g_assert_cmpint(truncate(image, cases[i].bytes), ==, 0);
+        drive_ok("file=%s,format=raw,id=d");
+        blk = blk_open("d", "test", BLK_PERM_WRITE, BLK_PERM_ALL, &err);
+        if (cases[i].length < 0) {
+            check_refused(blk != NULL, err, "id=d", "'d' is shorter than a sector");
+        } else {
+            g_assert_no_error(err);
+            g_assert_cmpint(blk_length(blk), ==, cases[i].length);
+            blk_close(blk);
+        }
+        blockdev_close_all();
+    }
+    g_assert_cmpint(truncate(image, 1 << 20), ==, 0);
+}
+
 static void test_comma_in_a_name(void)
 {
     g_auto(GStrv) parts = g_strsplit(odd_image, ",", -1);
@@ -411,6 +437,7 @@ int main(int argc, char **argv)
     g_test_add_func("/block/drive/other-formats-are-not-raw", test_other_formats_are_not_raw);
     g_test_add_func("/block/drive/guessed-raw-stays-raw", test_guessed_raw_stays_raw);
     g_test_add_func("/block/drive/growth-is-noticed", test_growth_is_noticed);
+    g_test_add_func("/block/drive/short-images", test_short_images);
     g_test_add_func("/block/drive/comma-in-a-name", test_comma_in_a_name);
     ret = g_test_run();
     fx_ctx_free();
