@@ -3,14 +3,11 @@
 # Discard and write-zeroes; each disk was filled by the host with pattern.
 
 MIB=1048576
-pattern $((4 * MIB)) >/tmp/pattern
 
 # zeroed DISK FROM BYTES: that part reads as zeroes, and the bytes around it as before
 zeroed() {
-    head -c $((4 * MIB)) "/dev/$1" >/tmp/seen
-    { head -c "$2" /tmp/pattern; head -c "$3" /dev/zero
-      tail -c +$(($2 + $3 + 1)) /tmp/pattern; } >/tmp/wanted
-    is "$4" "$(sum_of </tmp/seen)" "$(sum_of </tmp/wanted)"
+    is "$4" "$(head -c $((4 * MIB)) "/dev/$1" | sum_of)" \
+        "$( (pattern "$2"; head -c "$3" /dev/zero; tail -c +$(($2 + $3 + 1)) /t/pattern) | sum_of)"
 }
 
 disk unmap
@@ -32,14 +29,12 @@ zeroed "$d" $MIB $MIB "what was punched reads as zeroes, the rest as before"
 # ignore: the node's discard=ignore; the request succeeds and may change nothing else
 disk ignore
 check "discard where the node ignores it" blkdiscard-tool -o $MIB -l $MIB "/dev/$d"
-head -c $MIB "/dev/$d" | cmp - /tmp/pattern >/dev/null 2>&1
-is "the data before it" "$(head -c $MIB "/dev/$d" | sum_of)" "$(head -c $MIB /tmp/pattern | sum_of)"
+is "the data before it" "$(head -c $MIB "/dev/$d" | sum_of)" "$(pattern $MIB | sum_of)"
 
 # nodiscard: the device does not offer it
 disk nodiscard
 is "discard=off" "$(feature "$d" 13) $(attribute "$d" queue/discard_max_bytes)" "0 0"
 refused "discard there" blkdiscard-tool "/dev/$d"
-rm -f /tmp/pattern /tmp/seen /tmp/wanted
 
 check "trims among writes" fio --name=trim --filename="/dev/$(by_serial unmap)" --direct=1 \
     --rw=randtrimwrite --bs=64k --iodepth=8 --ioengine=libaio --size=4M --output=/dev/null

@@ -24,6 +24,11 @@ class Boot:
     append: str = ""
     cpus: int = 1
     mem: str = "256M"
+    # How the machine and its serial line are asked for; boots differ to cover what users type.
+    machine: List[str] = dataclasses.field(
+        default_factory=lambda: ["-M", "pc", "-accel", "kvm", "-cpu", "host"])
+    screen: List[str] = dataclasses.field(
+        default_factory=lambda: ["-nodefaults", "-display", "none", "-serial", "stdio"])
     # Let the guest start again after a reset instead of ending the VMM.
     reboots: bool = False
     timeout_s: float = 240
@@ -99,9 +104,8 @@ class Running:
 
 def command(vmm, boot, kernel, initrd, scratch):
     """The whole command line."""
-    line = [vmm, "-M", "pc", "-accel", "kvm", "-cpu", "host", "-m", boot.mem,
-            "-smp", str(boot.cpus), "-nodefaults", "-no-user-config", "-display", "none",
-            "-serial", "stdio", "-kernel", kernel, "-initrd", initrd,
+    line = [vmm, *boot.machine, *boot.screen, "-no-user-config", "-m", boot.mem,
+            "-smp", str(boot.cpus), "-kernel", kernel, "-initrd", initrd,
             "-append", (BASE_APPEND + " " + boot.append).strip()]
     if not boot.reboots:
         line.append("-no-reboot")

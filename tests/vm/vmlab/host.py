@@ -93,6 +93,8 @@ START = """#!/bin/sh
 # First process on the test host's root disk. Reports go to the second serial port.
 mount -t tmpfs tmp /tmp
 mkdir -p /logs /scratch
+# A guest may be given more memory than we have; it will not use it.
+echo 1 >/proc/sys/vm/overcommit_memory
 exec 3>/dev/ttyS1
 stty -F /dev/ttyS1 raw 2>/dev/null
 cd /t

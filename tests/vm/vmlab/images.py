@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What guests and the emulated test host boot: initramfs archives and a root disk."""
 
+import functools
+import hashlib
 import os
 import shutil
 import subprocess
@@ -12,6 +14,8 @@ from . import Missing
 from .archive import Modules, Newc, lean_libraries, libraries, static_busybox, tool
 
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+PATTERN_BYTES = 4 << 20
 
 VIRTIO = ["virtio_ring", "virtio", "virtio_pci_legacy_dev", "virtio_pci_modern_dev",
           "virtio_pci", "virtio_blk"]
@@ -25,6 +29,17 @@ STDLIB_LEFT_OUT = shutil.ignore_patterns(
     "test", "tests", "site-packages", "dist-packages", "config-*", "idlelib", "lib2to3",
     "ensurepip", "tkinter", "turtledemo", "pydoc_data", "distutils", "*.a", "_test*",
     "*.opt-1.pyc", "*.opt-2.pyc", "libpython*")
+
+
+@functools.lru_cache(maxsize=1)
+def _pattern():
+    return b"".join(hashlib.sha256(b"%d" % n).digest() for n in range(PATTERN_BYTES // 32))
+
+
+def pattern(length):
+    """Bytes that both sides know: the start of the guest's /t/pattern."""
+    assert length <= PATTERN_BYTES
+    return _pattern()[:length]
 
 
 def fetch_kernel():
@@ -69,6 +84,7 @@ def write_guest(out, kernel):
         for name in sorted(os.listdir(guest)):
             target = "init" if name == "init" else "t/" + name
             archive.copy(os.path.join(guest, name), target)
+        archive.file("t/pattern", pattern(PATTERN_BYTES))
         archive.finish()
 
 

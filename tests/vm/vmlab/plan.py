@@ -1,30 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The boots of the suite: what the VMM is given, what the guest is to find."""
 
-import functools
+import json
 import os
 import random
 import signal
 import time
 
 from .boot import Boot
+from .images import pattern
 
 KIB = 1 << 10
 MIB = 1 << 20
 
 RESETS = ["acpi", "kbd", "cf9_safe", "triple"]
-
-
-@functools.lru_cache(maxsize=1)
-def _numbers():
-    return "".join(f"{n}\n" for n in range(1, 1000000)).encode()
-
-
-def pattern(length):
-    """What the guest's `pattern` makes (guest/lib.sh)."""
-    data = _numbers()[:length]
-    assert len(data) == length
-    return data
 
 
 def options(first, **pairs):
@@ -59,9 +48,29 @@ class Disks:
     def node(self, serial, node, **device):
         self.count += 1
         name = f"node{self.count}"
-        self.args += ["-blockdev", options(None, node_name=name, **node),
-                      "-device", options("virtio-blk-pci", drive=name, serial=serial,
+        self.args += ["-blockdev", options(None, node_name=name, **node)]
+        self.device(name, serial, **device)
+
+    def device(self, drive, serial, **device):
+        self.args += ["-device", options("virtio-blk-pci", drive=drive, serial=serial,
                                          disable_legacy="on", **device)]
+
+    def drive(self, serial, size=64 * MIB, device=(), **drive):
+        """A raw file by -drive."""
+        self.images.append((serial + ".img", size, 0))
+        self.args += ["-drive", options(None, file="{dir}/" + serial + ".img", format="raw",
+                                        id="d-" + serial, **{"if": "none"}, **drive)]
+        self.device("d-" + serial, serial, **dict(device))
+
+    def json(self, serial, node, device, size=64 * MIB):
+        """A raw file, with the options of node and device as JSON."""
+        self.images.append((serial + ".img", size, 0))
+        self.args += ["-blockdev", json.dumps({"driver": "raw", "node-name": "j-" + serial,
+                                               "file": {"driver": "file",
+                                                        "filename": "{dir}/" + serial + ".img",
+                                                        **node}}),
+                      "-device", json.dumps({"driver": "virtio-blk-pci", "serial": serial,
+                                             "drive": "j-" + serial, **device})]
 
     def prepare(self, directory):
         for name, size, filled in self.images:
@@ -77,7 +86,8 @@ def tell_time(_running, _words):
 
 
 def type_text(_running, words):
-    return pattern(int(words[0])).decode().replace("\n", " ") + "x"
+    length = int(words[0])
+    return " ".join(str(n) for n in range(1, length))[:length] + "x"
 
 
 def send_signal(number):
@@ -193,8 +203,9 @@ def intx():
     disks.file("pin", vectors=0, iothread="io0")
     disks.file("pin2", vectors=0, ioeventfd="off")
     disks.file("plain", filled=MIB, iothread="io0", node={"cache.direct": "on"})
-    return Boot(name="intx", cpus=2, args=disks.args, prepare=disks.prepare,
-                append="t.test=intx,health,killed t.intx=pin,pin2",
+    # Half of this memory, and what the guest allocates first, lies above 4 GiB.
+    return Boot(name="intx", cpus=2, mem="5G", args=disks.args, prepare=disks.prepare,
+                append="t.test=intx,health,killed t.intx=pin,pin2 t.mem=4900",
                 answers={**ANSWERS, "end": send_signal(signal.SIGKILL)},
                 status=-signal.SIGKILL, inspect=_found("plain.img"))
 
@@ -212,8 +223,9 @@ def noacpi():
     """Linux with acpi=off: one CPU, no MSI."""
     disks = Disks()
     disks.iothread("io0", poll_max_ns=32768)
-    disks.file("plain", iothread="io0", node={"cache.direct": "on", "aio": "native"})
-    disks.file("other", iothread="io0")
+    disks.json("plain", {"cache": {"direct": True}, "aio": "native"},
+               {"iothread": "io0", "num-queues": 1})
+    disks.drive("other", cache="none", aio="io_uring", device={"iothread": "io0"})
     return Boot(name="noacpi", cpus=2, args=disks.args, prepare=disks.prepare,
                 append="acpi=off t.test=facts,intx t.intx=plain,other t.acpi=off t.end=reboot",
                 answers=dict(ANSWERS))
@@ -226,6 +238,7 @@ def reboots(rng, long):
     disks.file("plain", iothread="io0", node={"cache.direct": "on", "aio": "native"})
     kinds = RESETS if long else [rng.choice(RESETS)]
     return Boot(name="reboots", cpus=2, args=disks.args, prepare=disks.prepare, reboots=True,
+                machine=["-enable-kvm", "-cpu", "max"], screen=["-nographic"],
                 note=f"{len(kinds)} kinds of reset of {len(RESETS)}",
                 append="t.test=reboots,health t.kinds=" + ",".join(kinds))
 
