@@ -25,6 +25,7 @@ typedef struct ThreadPool {
     AioDefer hand_over;
     PoolWork *batch;                    /* submitted in this round */
     PoolWork **batch_tail;
+    unsigned outstanding;               /* submitted, and done() not yet called */
     bool stale;                         /* the eventfd tells of what was taken by looking */
 
     EventNotifier notifier;             /* done is no longer empty */
@@ -160,6 +161,7 @@ static unsigned done_run(ThreadPool *pool)
         PoolWork *next = ordered->next;
 
         trace_thread_pool_complete(pool, ordered);
+        pool->outstanding--;
         ordered->done(ordered);
         ordered = next;
     }
@@ -252,8 +254,11 @@ static void hand_over(void *opaque)
         pool->queued++;
         if (pool->queued <= pool->idle) {
             pthread_cond_signal(&pool->wake);
-        } else if (pool->workers < pool->max) {
-            /* With fewer workers than we would like it only takes longer. */
+        } else if (pool->workers < MIN(pool->max, pool->outstanding)) {
+            /*
+             * No more than there is work for: who has just finished its own comes for
+             * this one. With fewer workers than we would like it only takes longer.
+             */
             worker_start(pool);
         }
     }
@@ -326,6 +331,7 @@ int thread_pool_submit(AioContext *ctx, PoolWork *work)
         return ret;
     }
     trace_thread_pool_submit(pool, work);
+    pool->outstanding++;
     work->next = NULL;
     *pool->batch_tail = work;
     pool->batch_tail = &work->next;
