@@ -58,9 +58,10 @@ static void lapic_start(void)
     if (!(base & APIC_ENABLED)) {
         cpu_wrmsr(MSR_APIC_BASE, base | APIC_ENABLED);
     }
+    /* Enabled first: a disabled one keeps its local vectors masked, whatever is written. */
+    *lapic(LAPIC_SPURIOUS) = 0x100 | SPURIOUS_VECTOR;
     *lapic(LAPIC_TPR) = 0;
     *lapic(LAPIC_LINT0) = LAPIC_EXTINT;
-    *lapic(LAPIC_SPURIOUS) = 0x100 | SPURIOUS_VECTOR;
     lapic_ready = true;
 }
 
