@@ -13,7 +13,7 @@ from .images import pattern
 KIB = 1 << 10
 MIB = 1 << 20
 
-RESETS = ["acpi", "kbd", "cf9_safe", "triple"]
+RESETS = ["acpi", "kbd", "pci", "triple"]
 
 
 def options(first, **pairs):
