@@ -150,6 +150,11 @@ class Vm:
         self.process.stdin.write(words.encode() + b'\n')
         self.process.stdin.flush()
 
+    def extend(self, seconds):
+        """Time is over @seconds from now."""
+        self.timeout = seconds
+        self.deadline = time.monotonic() + seconds
+
     def sample(self, what):
         """Watch for other things from the next "begin" on; () for nothing."""
         if self.watch:

@@ -95,6 +95,10 @@ void guest_main(void)
     cmdline = mem_init();
     params_run(cmdline, 0, &p);
     ask = p.ask;
+    if (p.hello) {
+        out_begin("hello");
+        out_end();
+    }
     if (!clock_init(p.clock)) {
         fail("the TSC's frequency can't be learned from", p.clock);
     }

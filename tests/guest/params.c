@@ -68,6 +68,7 @@ static const ParamDesc table[] = {
     BOOL("odd", odd),
     BOOL("pause", pause),
     BOOL("ask", ask),
+    BOOL("hello", hello),
 };
 
 static const Params defaults = {

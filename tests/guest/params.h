@@ -61,6 +61,7 @@ typedef struct Params {
     bool odd;                   /* integrity: header, data and status cut at any byte */
     bool pause;                 /* PAUSE in polling loops */
     bool ask;                   /* runs come from the console */
+    bool hello;                 /* say so as soon as the guest runs */
 } Params;
 
 /* The i-th run's parameters; false when there is no such run. Malformed input ends the guest. */
