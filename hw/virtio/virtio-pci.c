@@ -246,12 +246,22 @@ static void control(void *opaque)
 {
     VirtioPci *v = opaque;
 
-    if (v->reset_pending) {
-        device_reset(v);
+    /* Draining runs this thread's bottom halves, this one among them: the outer call goes on. */
+    v->control_again = true;
+    if (v->in_control) {
+        return;
     }
-    broken_tell(v);
-    queues_settle(v);
-    broken_tell(v);                     /* a queue's set-up may have been wrong */
+    v->in_control = true;
+    while (v->control_again) {
+        v->control_again = false;
+        if (v->reset_pending) {
+            device_reset(v);
+        }
+        broken_tell(v);
+        queues_settle(v);
+        broken_tell(v);                 /* a queue's set-up may have been wrong */
+    }
+    v->in_control = false;
 }
 
 void virtio_pci_control(VirtioPci *v)

@@ -387,6 +387,29 @@ static const char *reset_storm(Hostile *h)
     return NULL;
 }
 
+/* One queue breaks while the device waits, for its reset, for a slow request of another. */
+static const char *broken_while_resetting(Hostile *h)
+{
+    Vq *second;
+
+    hostile_begin(h, true, false);
+    if (h->dev->num_queues < 2) {
+        return NULL;
+    }
+    second = virtio_setup_queue(h->dev, 1, 0);
+    virtio_driver_ok(h->dev);
+    hostile_kick(h);
+    settle_ms(1);
+    h->dev->common->device_status = 0;
+    for (unsigned i = 1; i <= 20; i++) {
+        second->avail->ring[0] = 0xffff;
+        __atomic_store_n(&second->avail->idx, i, __ATOMIC_RELEASE);
+        *second->notify = 1;
+        settle_ms(1);
+    }
+    return NULL;
+}
+
 const RegisterCase register_cases[] = {
     { "kick-before-driver-ok", kick_before_driver_ok },
     { "driver-ok-without-features", driver_ok_without_features },
@@ -414,5 +437,6 @@ const RegisterCase register_cases[] = {
     { "decoding-off", decoding_off },
     { "status-garbage", status_garbage },
     { "reset-storm", reset_storm },
+    { "broken-while-resetting", broken_while_resetting },
 };
 const unsigned register_case_count = ARRAY_SIZE(register_cases);

@@ -334,6 +334,10 @@ class BadDrivers(GuestCase):
                     self.assertEqual(bad, [], f'{lines.stderr[-2000:]}')
                     self.assertTrue(lines.done, f'{lines.status} {lines.stderr[-2000:]}')
 
+    def test_a_queue_that_breaks_while_another_drains(self):
+        self.boot(guestlib.null_disk(latency_ns=200000000, device='num-queues=2'),
+                  'op=hostile case=broken-while-resetting')
+
     def test_random_chains(self):
         for aio in ENGINES:
             with self.subTest(aio=aio):

@@ -96,6 +96,8 @@ struct VirtioPci {
 
     AioBh *control_bh;                  /* main thread: obey the driver */
     AioBh *intx_bh;                     /* main thread: set the pin to isr */
+    bool in_control;                    /* main thread: the driver is being obeyed */
+    bool control_again;                 /* and has asked for more meanwhile */
     bool reset_pending;                 /* the driver wrote 0 and waits */
     bool driver_ok_done;
     bool vm_running;
