@@ -24,7 +24,8 @@ def made_up(case, side, pair, **figures):
     usual = {'iops': 100000.0, 'mean_ns': 10000.0, 'p50_ns': 9000, 'p99_ns': 20000,
              'p999_ns': 30000, 'iothread_ns_per_io': 5000.0, 'workers_ns_per_io': 0.0,
              'vcpu_ns_per_io': 10000.0, 'kicks_per_io': 1.0, 'interrupts_per_io': 0.0,
-             'sleeps_per_io': 1.0, 'others_share': 0.0, 'disturbed': ''}
+             'sleeps_per_io': 1.0, 'others_share': 0.0, 'disturbed': '',
+             'pair_others_share': 0.0}
     return {'case': case.name, 'side': side, 'pair': pair, 'round': pair, **usual, **figures}
 
 
@@ -95,6 +96,16 @@ class Samples(unittest.TestCase):
         self.assertEqual(samples.of(NULL_POLLED, 'ours')[1], True)
         self.assertEqual(samples.median(NULL_POLLED, 'ours', 'iops'), 5)
         self.assertEqual(samples.clean_pairs(NULL_POLLED), 1)
+
+    def test_of_disturbed_pairs_the_better_half_counts(self):
+        samples = duel.Samples()
+        for pair, share in ((1, 0.1), (2, 0.9), (3, 0.2), (4, 0.8)):
+            for side in ('ours', 'stock'):
+                samples.add([made_up(NULL_POLLED, side, pair, pair_others_share=share,
+                                     disturbed='by a compiler')])
+        for side in ('ours', 'stock'):
+            self.assertEqual([s['pair'] for s in samples.of(NULL_POLLED, side)[0]], [1, 3])
+        self.assertEqual(samples.tries(NULL_POLLED), 4)
 
     def test_a_pair_is_disturbed_by_others_and_by_a_cache_line_that_moves(self):
         contest = duel.Duel([], None, None, None, others_limit=0.04)

@@ -56,7 +56,7 @@ class Case:
 
     @property
     def name(self):
-        return f'{self.group}-{"polled" if self.polled else "sleeping"}'
+        return f'{self.group}-{"polled" if self.polled else "unpolled"}'
 
     @property
     def title(self):

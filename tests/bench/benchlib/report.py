@@ -84,7 +84,7 @@ class Report:
             other = self.results.of(case, verdict.STOCK)[0]
             spread = stats.pairwise(samples, other, lambda s: s['iops'])
             against = f'{spread.median:.2f}' if spread else '-'
-        label = f'  {side} {"polled" if case.polled else "sleeping"}' + ('' if clean else ' ~')
+        label = f'  {side} {"polled" if case.polled else "unpolled"}' + ('' if clean else ' ~')
         return [label, table.kilo(middle('iops')), table.micros(middle('mean_ns')),
                 table.micros(middle('p50_ns')), table.micros(middle('p99_ns')),
                 table.micros(middle('p999_ns')), table.micros(middle('iothread_ns_per_io')),

@@ -84,13 +84,15 @@ def bare_metal(vmm, progress):
         results, counts = duel.Samples(), {}
         with contextlib.closing(duel.Contender('ours', vmm, setup)) as contender:
             contest = duel.Duel([contender], setup, machine.Probe(), machine.Quiet(10))
-            for case in chosen if not countable else ():
-                progress(f'counting system calls: {case.title}')
-                counts[case.name] = contender.count_syscalls(setup.words(case, 0.2), 0.2)['per_io']
             for number in range(ROUNDS):
                 for case in chosen:
                     progress(f'{case.title}, poll-max-ns={case.poll_max_ns}')
                     results.add(contest.pair(case, SECONDS, number))
+            for case in chosen if not countable else ():
+                progress(f'counting system calls: {case.title}')
+                usual = results.median(case, 'ours', 'sleeps_per_io')
+                counts[case.name] = contender.count_syscalls(setup.words(case, 0.2), 0.2,
+                                                             usual)['per_io']
             contender.end()
     rows = []
     for case in chosen:
