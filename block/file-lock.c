@@ -26,6 +26,9 @@
 #define LOCK_PERM_BASE 100
 #define LOCK_UNSHARED_BASE 200
 #define LOCK_BITS 4
+/* How long a lock that no process holds is waited for. */
+#define NOBODY_TRIES 10
+#define NOBODY_WAIT_US 50000
 
 /* ---- who holds it ------------------------------------------------------------- */
 
@@ -80,7 +83,7 @@ static bool process_has_lock(const char *pid, int own_fd, const struct stat *st,
     return found;
 }
 
-/* " It is held by ...", or "" where /proc doesn't tell. */
+/* " It is held by ...", or NULL where /proc doesn't tell. */
 static char *holder_text(const FileState *f, int64_t byte)
 {
     GDir *dir = g_dir_open("/proc", 0, NULL);
@@ -109,7 +112,7 @@ static char *holder_text(const FileState *f, int64_t byte)
     if (dir) {
         g_dir_close(dir);
     }
-    return text ? text : g_strdup("");
+    return text;
 }
 
 /* ---- bytes ---------------------------------------------------------------------- */
@@ -164,8 +167,9 @@ static int bits_set(int fd, int64_t base, unsigned *held, unsigned want)
     return 0;
 }
 
+/* @nobody is set when someone holds a lock and no process has it. */
 static bool bits_are_free(const FileState *f, int64_t base, unsigned bits, const char *what,
-                          GError **errp)
+                          bool *nobody, GError **errp)
 {
     for (unsigned bit = 0; bit < LOCK_BITS; bit++) {
         int ret = bits & (1u << bit) ? byte_is_held(f->fd, base + bit) : 0;
@@ -178,7 +182,8 @@ static bool bits_are_free(const FileState *f, int64_t base, unsigned bits, const
             g_autofree char *holder = holder_text(f, base + bit);
 
             err_set(errp, "Failed to get %s\"%s\" lock. Is another process using the image "
-                    "[%s]?%s", what, perm_name(1u << bit), f->filename, holder);
+                    "[%s]?%s", what, perm_name(1u << bit), f->filename, holder ? holder : "");
+            *nobody = !holder;
             return false;
         }
     }
@@ -214,6 +219,29 @@ void file_perm_commit(BlockNode *node)
     }
 }
 
+/*
+ * Locks of a process that was killed with an io_uring request on its way are held by
+ * the kernel a little longer, and then /proc knows no holder: wait for them.
+ */
+static bool check_conflicts(FileState *f, GError **errp)
+{
+    for (int tries = 0; ; tries++) {
+        bool nobody = false;
+        GError *err = NULL;
+
+        if (bits_are_free(f, LOCK_UNSHARED_BASE, f->new_perm, "", &nobody, &err) &&
+            bits_are_free(f, LOCK_PERM_BASE, f->new_unshared, "shared ", &nobody, &err)) {
+            return true;
+        }
+        if (!nobody || tries == NOBODY_TRIES) {
+            g_propagate_error(errp, err);
+            return false;
+        }
+        g_error_free(err);
+        g_usleep(NOBODY_WAIT_US);
+    }
+}
+
 bool file_perm_check(BlockNode *node, unsigned perm, unsigned shared, GError **errp)
 {
     FileState *f = node->state;
@@ -231,8 +259,7 @@ bool file_perm_check(BlockNode *node, unsigned perm, unsigned shared, GError **e
         file_perm_abort(node);
         return false;
     }
-    if (!bits_are_free(f, LOCK_UNSHARED_BASE, f->new_perm, "", errp) ||
-        !bits_are_free(f, LOCK_PERM_BASE, f->new_unshared, "shared ", errp)) {
+    if (!check_conflicts(f, errp)) {
         file_perm_abort(node);
         return false;
     }

@@ -25,6 +25,8 @@ acpica-tools          iasl                build: ACPI tables
 busybox-static        -                   Linux guests: their user space
 fio                   fio                 Linux guests: reads and writes with checksums; bench
 e2fsprogs             -                   Linux guests: root disk of the emulated test host
+qemu-utils            qemu-img            tests: what another program finds in our images
+strace                strace              tests: system calls counted
 qemu-system-x86       qemu-system-x86_64  emulated test host; bench: what we compare with
 '
 
