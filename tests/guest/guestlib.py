@@ -236,6 +236,9 @@ def boot(vmm, args=(), cmdline='', *, timeout=60, sample=(), check=True, **machi
         bad = [x for x in lines if x.get('errors')] or lines[-1:]
         raise GuestError(f'the guest reports {lines.errors} errors, exit status {lines.status}: '
                          f'{bad!r} {lines.text[-200:]!r}', lines, lines.stderr)
+    if check and (lines.status < 0 or 'Sanitizer' in lines.stderr or
+                  'runtime error' in lines.stderr):
+        raise GuestError(f'the VMM did not end well, status {lines.status}', lines, lines.stderr)
     return lines
 
 

@@ -236,7 +236,7 @@ static void fuzz_nearly(Fuzz *f, struct vring_desc *d, uint16_t at)
                                       SECTOR * (1 + random_below(&f->random, 16)),
                                       VRING_DESC_F_NEXT | (hdr->type == 1 ? 0 : 2), at + 2 };
     d[at + 2] = (struct vring_desc) { (uintptr_t)f->sandbox + at, 1, VRING_DESC_F_WRITE, 0 };
-    switch (random_below(&f->random, 64)) {
+    switch (random_below(&f->random, 256)) {
     case 0:
         d[at + random_below(&f->random, 3)].flags ^= 1 << random_below(&f->random, 3);
         break;
@@ -258,17 +258,20 @@ static void fuzz_nearly(Fuzz *f, struct vring_desc *d, uint16_t at)
 static void fuzz_batch(Fuzz *f)
 {
     Hostile *h = &f->h;
-    uint16_t size = h->q->size;
+    uint16_t size = h->q->size, first = random_below(&f->random, size / 4);
 
     fuzz_table(f, h->desc, size);
     fuzz_table(f, (struct vring_desc *)f->sandbox, 1024);
     for (unsigned i = 0; i < FUZZ_BATCH; i++) {
-        uint16_t at = random_below(&f->random, size / 4) * 4;
+        /* mostly another chain each time: one that is in flight twice ends the round */
+        uint16_t at = (first + i) % (size / 4) * 4;
 
-        if (random_below(&f->random, 64) != 0) {
+        if (random_below(&f->random, 256) != 0) {
             fuzz_nearly(f, h->desc, at);
         }
-        if (random_below(&f->random, 512) == 0) {
+        if (random_below(&f->random, 256) == 0) {
+            at = random_below(&f->random, size / 4) * 4;
+        } else if (random_below(&f->random, 512) == 0) {
             at = next_random(&f->random);
         }
         h->q->avail->ring[h->avail_idx++ & (size - 1)] = at;

@@ -332,6 +332,7 @@ class BadDrivers(GuestCase):
                     lines = self.boot(args, f'op=hostile {words}', check=False)
                     bad = [x for x in lines if x.get('errors') and x['op'] != 'done']
                     self.assertEqual(bad, [], f'{lines.stderr[-2000:]}')
+                    self.assertNotIn('Sanitizer', lines.stderr)
                     self.assertTrue(lines.done, f'{lines.status} {lines.stderr[-2000:]}')
 
     def test_a_queue_that_breaks_while_another_drains(self):
