@@ -2,8 +2,6 @@
 /*
  * The file driver through each engine, buffered and direct, on tmpfs and on a
  * disk: content against a shadow, ends of files, errors of the host.
- *
- * BLOCK_ROUNDS multiplies the random requests (default 1).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,6 +16,7 @@
 #include <unistd.h>
 
 #include "driver/block-fixture.h"
+#include "driver/block-shadow.h"
 
 typedef struct Variant {
     const char *aio, *place;
@@ -65,201 +64,17 @@ static void disk_close(Disk *d)
     g_free(d->path);
 }
 
-/* ---- content against a shadow, many requests in flight ------------------------- */
-
-#define ZONES 16
-#define ZONE_BYTES (64 * 1024)
-#define PIECES 8
-
-typedef struct Shadow Shadow;
-
-/* One request at a time in each part of the image, so that its result is known. */
-typedef struct Zone {
-    Shadow *shadow;
-    int64_t start;
-    bool busy;
-    BlkReq req;
-    BlkOp op;
-    int64_t offset, bytes;
-    struct iovec iov[PIECES];
-    int niov;
-    uint8_t *memory;                    /* ZONE_BYTES and some */
-} Zone;
-
-struct Shadow {
-    Disk disk;
-    bool unaligned;
-    uint8_t *data;                      /* what the image must hold */
-    bool *undefined;                    /* by sector: discarded */
-    Zone zones[ZONES];
-    unsigned left;
-};
-
-static void zone_check_read(Zone *z)
-{
-    int64_t at = z->offset;
-
-    for (int i = 0; i < z->niov; i++) {
-        const uint8_t *got = z->iov[i].iov_base;
-
-        for (size_t j = 0; j < z->iov[i].iov_len; j++, at++) {
-            if (got[j] != z->shadow->data[at] && !z->shadow->undefined[at / 512]) {
-                g_error("byte %" PRId64 " is 0x%02x, not 0x%02x (request at %" PRId64
-                        ", %" PRId64 " bytes)", at, got[j], z->shadow->data[at], z->offset,
-                        z->bytes);
-            }
-        }
-    }
-}
-
-static void zone_done(BlkReq *req, void *opaque, int ret)
-{
-    Zone *z = opaque;
-
-    g_assert_cmpint(ret, ==, 0);
-    g_assert_true(z->busy);
-    z->busy = false;
-    if (z->op == BLK_READ) {
-        zone_check_read(z);
-    }
-}
-
-/* Cut the request's memory into pieces of whole sectors, or of any size and place. */
-static void zone_cut(Zone *z)
-{
-    int64_t left = z->bytes;
-    uint8_t *p = z->memory;
-
-    z->niov = 0;
-    while (left > 0) {
-        int64_t n = left;
-
-        if (z->niov < PIECES - 1 && fx_random() % 2) {
-            n = z->shadow->unaligned ? 1 + (int64_t)(fx_random() % left)
-                                     : 512 * (1 + (int64_t)(fx_random() % (left / 512)));
-        }
-        if (z->shadow->unaligned) {
-            p += fx_random() % 64;
-        }
-        z->iov[z->niov++] = (struct iovec) { p, n };
-        p += n;
-        left -= n;
-    }
-}
-
-static void zone_fill(Zone *z)
-{
-    int64_t at = z->offset;
-
-    for (int i = 0; i < z->niov; i++) {
-        uint8_t *p = z->iov[i].iov_base;
-
-        for (size_t j = 0; j < z->iov[i].iov_len; j++) {
-            p[j] = fx_random();
-        }
-        memcpy(z->shadow->data + at, p, z->iov[i].iov_len);
-        at += z->iov[i].iov_len;
-    }
-}
-
-static void zone_shadow(Zone *z, BlkOp op)
-{
-    bool *undefined = z->shadow->undefined + z->offset / 512;
-
-    if (op == BLK_READ) {
-        return;
-    }
-    for (int64_t i = 0; i < z->bytes / 512; i++) {
-        undefined[i] = op == BLK_DISCARD;
-    }
-    if (op == BLK_WRITE_ZEROES) {
-        memset(z->shadow->data + z->offset, 0, z->bytes);
-    }
-}
-
-static void zone_start(Zone *z)
-{
-    static const BlkOp ops[] = {
-        BLK_READ, BLK_READ, BLK_READ, BLK_WRITE, BLK_WRITE, BLK_WRITE, BLK_FLUSH, BLK_DISCARD,
-        BLK_WRITE_ZEROES,
-    };
-    int64_t sectors = ZONE_BYTES / 512, first = fx_random() % sectors;
-    uint32_t flags = 0;
-
-    z->op = ops[fx_random() % G_N_ELEMENTS(ops)];
-    z->offset = z->start + first * 512;
-    z->bytes = 512 * (1 + (int64_t)(fx_random() % (sectors - first)));
-    if (z->op == BLK_FLUSH) {
-        z->bytes = 0;
-    }
-    zone_cut(z);
-    if (z->op == BLK_WRITE) {
-        zone_fill(z);
-        flags = fx_random() % 8 == 0 ? BLK_REQ_FUA : 0;
-    } else if (z->op == BLK_WRITE_ZEROES && fx_random() % 2) {
-        flags = BLK_REQ_UNMAP;
-    }
-    zone_shadow(z, z->op);
-    z->busy = true;
-    blk_req_init(&z->req, z->op, z->offset, z->bytes, z->iov, z->niov, flags, zone_done, z);
-    g_assert_cmpint(blk_submit(z->shadow->disk.blk, &z->req), ==, 0);
-}
-
-static unsigned rounds(unsigned n)
-{
-    const char *s = g_getenv("BLOCK_ROUNDS");
-
-    return n * (s ? MAX(atoi(s), 1) : 1);
-}
-
-/* What is left must also be what another reader finds in the file. */
-static void shadow_compare_file(Shadow *s)
-{
-    g_autofree uint8_t *found = g_malloc(ZONES * ZONE_BYTES);
-    int fd = open(s->disk.path, O_RDONLY | O_CLOEXEC);
-
-    g_assert_cmpint(pread(fd, found, ZONES * ZONE_BYTES, 0), ==, ZONES * ZONE_BYTES);
-    close(fd);
-    for (int64_t i = 0; i < ZONES * ZONE_BYTES; i++) {
-        if (!s->undefined[i / 512] && found[i] != s->data[i]) {
-            g_error("byte %" PRId64 " of the file is 0x%02x, not 0x%02x", i, found[i],
-                    s->data[i]);
-        }
-    }
-}
+/* ---- content ------------------------------------------------------------------------ */
 
 static void test_random(const void *opaque)
 {
     const Variant *v = opaque;
-    g_autofree Shadow *s = g_new0(Shadow, 1);
+    Disk d;
 
-    if (!disk_open(&s->disk, v, ZONES * ZONE_BYTES)) {
-        return;
+    if (disk_open(&d, v, SHADOW_BYTES)) {
+        shadow_run(d.blk, d.path, v->unaligned, 3000);
+        disk_close(&d);
     }
-    s->unaligned = v->unaligned;
-    s->data = g_malloc0(ZONES * ZONE_BYTES);
-    s->undefined = g_new0(bool, ZONES * ZONE_BYTES / 512);
-    for (int i = 0; i < ZONES; i++) {
-        s->zones[i].shadow = s;
-        s->zones[i].start = (int64_t)i * ZONE_BYTES;
-        s->zones[i].memory = aligned_alloc(4096, ZONE_BYTES + 4096);
-    }
-    for (s->left = rounds(3000); s->left > 0 || blk_in_flight(s->disk.blk) > 0; ) {
-        for (int i = 0; i < ZONES && s->left > 0; i++) {
-            if (!s->zones[i].busy && fx_random() % 4) {
-                zone_start(&s->zones[i]);
-                s->left--;
-            }
-        }
-        aio_poll(fx_ctx(), blk_in_flight(s->disk.blk) > 0);
-    }
-    shadow_compare_file(s);
-    for (int i = 0; i < ZONES; i++) {
-        free(s->zones[i].memory);
-    }
-    g_free(s->data);
-    g_free(s->undefined);
-    disk_close(&s->disk);
 }
 
 /* ---- more in flight than an engine takes at once ----------------------------------- */
