@@ -55,9 +55,9 @@ static void reset(SystemVm *vm)
     if (!vm->machine->type->reset(vm->machine, &err)) {
         report_error_gerror(err);
         end(vm, 1);
-        return;
+    } else if (machine_running(vm->machine)) {
+        resume(vm);
     }
-    resume(vm);
 }
 
 static gboolean request_cb(gint fd, GIOCondition cond, gpointer opaque)
@@ -69,10 +69,13 @@ static gboolean request_cb(gint fd, GIOCondition cond, gpointer opaque)
         end(vm, r.status);
     } else if (r.reset && vm->options->no_reboot) {
         end(vm, 0);
-    } else if (r.reset) {
-        reset(vm);
-    } else if (r.stop && machine_running(vm->machine)) {
-        stop(vm, r.stop_state);
+    } else {
+        if (r.stop && machine_running(vm->machine)) {
+            stop(vm, r.stop_state);
+        }
+        if (r.reset) {
+            reset(vm);
+        }
     }
     return G_SOURCE_CONTINUE;
 }

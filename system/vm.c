@@ -38,7 +38,7 @@ static bool serial_open(SystemVm *vm, GError **errp)
     bool mux;
 
     if (spec == NULL) {
-        if (o->nodefaults && !o->nographic) {
+        if (o->nodefaults) {
             return true;
         }
         spec = o->nographic ? "mon:stdio" : "null";

@@ -10,7 +10,7 @@
 #include "util/err.h"
 
 #define MSR_IA32_TSC 0x10
-#define MSRS_MAX 512
+#define MSRS_MAX 4096           /* more than any kernel has */
 
 enum {
     CR0_PE = 1u << 0,

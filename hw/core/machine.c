@@ -216,12 +216,16 @@ static void request_post(Machine *m, const MachineRequest *add)
         r->stop = true;
         r->stop_state = add->stop_state;
     }
+    /*
+     * The guest shouldn't go on behind the access that asked for this. Under the
+     * lock: a kick that came after the main loop had obeyed and resumed would
+     * stop the vCPUs with nobody left to start them.
+     */
+    m->vm->ops->cpus_kick(m->vm);
     pthread_mutex_unlock(&m->request_lock);
     if (write(m->request_fd, &one, sizeof(one)) < 0) {
         /* EAGAIN: it is signalled already */
     }
-    /* the guest shouldn't go on behind the access that asked for this */
-    m->vm->ops->cpus_kick(m->vm);
 }
 
 void machine_request_shutdown(Machine *m, ShutdownCause cause, int status)

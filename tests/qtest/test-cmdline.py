@@ -443,11 +443,12 @@ class Serial(unittest.TestCase):
     def test_stdio(self):
         with qtest.Machine(serial='stdio') as m:
             m.out_port(0x3f8, ord('A'))
+            m.out_port(0x3fa, 7)
             m.process.stdin.write(b'xyz')
             m.process.stdin.flush()
-            m.out_port(0x3fa, 7)
             got = b''
-            while len(got) < 3:
+            end = time.monotonic() + 30
+            while len(got) < 3 and time.monotonic() < end:
                 if m.in_port(0x3fd) & 1:
                     got += bytes([m.in_port(0x3f8)])
             self.assertEqual(got, b'xyz')
