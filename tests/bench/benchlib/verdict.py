@@ -29,11 +29,16 @@ def judged(what, goal, value, good, text):
     return Verdict(what, goal, text, good(value))
 
 
+def marked(results, chosen, text):
+    """@text with a "~" when it rests on disturbed pairs of any of the cases."""
+    return text if all(results.of(case, OURS)[1] for case in chosen) else f'{text} ~'
+
+
 def times_stock(results, what, case, at_least):
     spread = stats.pairwise(results.of(case, OURS)[0], results.of(case, STOCK)[0],
                             lambda s: s['iops'])
     return judged(what, f'>= {at_least} x', spread.median, lambda v: v >= at_least,
-                  spread.text(' x'))
+                  marked(results, [case], spread.text(' x')))
 
 
 def beyond(results, what, case, base_ns, at_most):
@@ -45,7 +50,7 @@ def beyond(results, what, case, base_ns, at_most):
             values.append(stats.ratio(max(ours['mean_ns'] - base, 0), stock['mean_ns'] - base))
     spread = stats.Spread(values)
     return judged(what, f'<= {at_most} x', spread.median, lambda v: v <= at_most,
-                  spread.text(' x'))
+                  marked(results, [case], spread.text(' x')))
 
 
 def polling_gain(results, disk, at_least):
@@ -63,16 +68,15 @@ def polling_gain(results, disk, at_least):
     if len(spread.values) > 1:
         text += f' ({100 * spread.low:+.0f} to {100 * spread.high:+.0f})'
     return judged(f'polling gains, {disk.title}, depth 1', f'>= +{100 * at_least:.0f} %',
-                  spread.median, lambda v: v >= at_least, text)
+                  spread.median, lambda v: v >= at_least,
+                  marked(results, [cases.find(disk, 1, p) for p in (False, True)], text))
 
 
 def kicks(results):
-    seen = [results.median(c, OURS, 'kicks_per_io')
-            for c in cases.ALL if c.polled and c.depth == 1]
-    seen = [v for v in seen if v is not None]
-    worst = max(seen, default=None)
+    chosen = [c for c in cases.ALL if c.polled and c.depth == 1 and results.of(c, OURS)[0]]
+    worst = max((results.median(c, OURS, 'kicks_per_io') for c in chosen), default=None)
     return judged('kicks per request, polled, depth 1', '< 0.05', worst, lambda v: v < 0.05,
-                  f'at most {worst or 0:.4f} in {len(seen)} cases')
+                  marked(results, chosen, f'at most {worst or 0:.4f} in {len(chosen)} cases'))
 
 
 def syscalls(counts, what, case, goal, good):
