@@ -46,7 +46,8 @@ class Fuzz(unittest.TestCase):
     def mmio(self):
         rng = self.rng
         addr = rng.choice((0xc0000000, 0xc0004000, 0xc0008000, 0xc0009000, 0xd0000000,
-                           0xfec00000, 0xfee00000, 0xffff0000, 0xa0000, 1 << 38, rng.getrandbits(64)))
+                           0xfec00000, 0xfee00000, 0xffff0000, 0xa0000, 1 << 38,
+                           rng.getrandbits(64)))
         addr = (addr + rng.randrange(0x5000)) & 0xffffffffffffffff
         size = rng.choice('bwlq')
         return [rng.choice((f'read{size} {addr:#x}', f'write{size} {addr:#x} {self.value():#x}'))]
