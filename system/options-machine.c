@@ -47,6 +47,10 @@ static bool take_count(Keyval *kv, const char *option, const char *key, unsigned
 static bool take_nothing_else(const Keyval *kv, const char *option, const char *const *known,
                               GError **errp)
 {
+    if (kv->help) {
+        err_set(errp, "%s: 'help' among its parameters; -help describes the option", option);
+        return false;
+    }
     if (!keyval_check_empty(kv, known, errp)) {
         err_prepend(errp, "%s: ", option);
         return false;

@@ -113,15 +113,32 @@ static OptionsResult help_objects(const Options *o, ObjectTree *tree, OptionCode
     return OPTIONS_OK;
 }
 
+/* "-machine help", "-machine pc,help". */
+static OptionsResult help_machine(const Options *o)
+{
+    const CmdlineItem *item;
+
+    for (size_t at = 0; (item = cmdline_find(o->cl, OPT_MACHINE, &at)) != NULL; ) {
+        g_auto(Keyval) kv = { 0 };
+
+        if (is_help(item->arg)) {
+            machine_type_help();
+            return OPTIONS_HELP;
+        }
+        if (keyval_parse(&kv, item->arg, "type", 0, NULL) && kv.help) {
+            printf("%s options:\n  accel=<str>            - what runs guest code\n",
+                   keyval_get(&kv, "type") != NULL ? keyval_get(&kv, "type") :
+                   machine_type_default()->name);
+            return OPTIONS_HELP;
+        }
+    }
+    return OPTIONS_OK;
+}
+
 static OptionsResult help_simple(const Options *o)
 {
-    const CmdlineItem *item = cmdline_last(o->cl, OPT_MACHINE);
+    const CmdlineItem *item = cmdline_last(o->cl, OPT_ACCEL);
 
-    if (item != NULL && is_help(item->arg)) {
-        machine_type_help();
-        return OPTIONS_HELP;
-    }
-    item = cmdline_last(o->cl, OPT_ACCEL);
     if (item != NULL && is_help(item->arg)) {
         accel_help();
         return OPTIONS_HELP;
@@ -159,7 +176,10 @@ static OptionsResult help(const Options *o, ObjectTree *tree, const char *progra
         printf("QEMU emulator version %s\n", QEMU_VERSION);
         return OPTIONS_HELP;
     }
-    r = help_simple(o);
+    r = help_machine(o);
+    if (r == OPTIONS_OK) {
+        r = help_simple(o);
+    }
     if (r == OPTIONS_OK) {
         r = help_objects(o, tree, OPT_OBJECT, OBJ_USER_CREATABLE, "qom-type", errp);
     }

@@ -49,6 +49,7 @@ class Refused(unittest.TestCase):
         for size in ('abc', '-1', '', '1x', '0', '1', '1T', '99999999999999999999'):
             self.refused('-m', f'size={size}', says='-m')
         self.refused('-m', '1G,slots=2', says='slots')
+        self.refused('-m', '1G,help', says='help')
 
     def test_smp(self):
         for text in ('0', 'x', '-1', '256', '2,sockets=3', '4,cores=3', '2,maxcpus=4', '2,dies=2',
@@ -279,6 +280,7 @@ class Help(unittest.TestCase):
         self.help('-version', says=['QEMU emulator version '])
         self.help('-machine', 'help', says=['Supported machines are:', 'pc', '(default)'])
         self.help('-M', '?', says=['pc'])
+        self.help('-M', 'pc,help', says=['accel=<'])
         self.help('-accel', 'help', says=['qtest'])
         self.help('-cpu', 'help', says=['host', 'max', 'avx2'])
         self.help('-d', 'help', says=['guest_errors'])
@@ -313,6 +315,7 @@ class Accepted(unittest.TestCase):
                                 '"iothread":"io0","bootindex":0}')
 
     def test_sizes(self):
+        self.machine('-smp', '255')
         for size in ('64', '64M', '0.5G', 'size=65536K', '5G'):
             with qtest.Machine('-m', size) as m:
                 self.assertEqual(m.memory(0x100000, 4), bytes(4))
