@@ -70,6 +70,10 @@ static void exit_failed(KvmCpu *c, const char *text)
 static void exit_shutdown(KvmCpu *c)
 {
     const VmConfig *cfg = &c->vm->vm.config;
+    bool by_event = c->run->exit_reason == KVM_EXIT_SYSTEM_EVENT;
+
+    trace_kvm_guest_shutdown(c->index, c->run->exit_reason,
+                             by_event ? c->run->system_event.type : 0);
 
     bql_lock();
     cfg->exits->shutdown(cfg->machine);

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "trace/trace-hw-core.h"
 #include "util/err.h"
 
 /* ---- what vCPUs need ---- */
@@ -230,16 +231,19 @@ static void request_post(Machine *m, const MachineRequest *add)
 
 void machine_request_shutdown(Machine *m, ShutdownCause cause, int status)
 {
+    trace_machine_request_shutdown(cause, status);
     request_post(m, &(MachineRequest) { .shutdown = true, .cause = cause, .status = status });
 }
 
 void machine_request_reset(Machine *m)
 {
+    trace_machine_request_reset(m);
     request_post(m, &(MachineRequest) { .reset = true });
 }
 
 void machine_request_stop(Machine *m, RunState state)
 {
+    trace_machine_request_stop(state);
     request_post(m, &(MachineRequest) { .stop = true, .stop_state = state });
 }
 

@@ -105,6 +105,8 @@ class Running:
 def command(vmm, boot, kernel, initrd, scratch):
     """The whole command line."""
     line = [vmm, *boot.machine, *boot.screen, "-no-user-config", "-m", boot.mem,
+            # on standard error, for the diagnosis of an end that nobody expected
+            "-trace", "machine_request_*", "-trace", "kvm_guest_shutdown",
             "-smp", str(boot.cpus), "-kernel", kernel, "-initrd", initrd,
             "-append", (BASE_APPEND + " " + boot.append).strip()]
     if not boot.reboots:
