@@ -20,11 +20,10 @@ int main(int argc, char **argv)
     if (parsed == OPTIONS_HELP) {
         status = 0;
     }
-    if (parsed != OPTIONS_OK || !trace_start(&err)) {
+    if (parsed != OPTIONS_OK || !trace_start(&err) || !signals_init(&err)) {
         object_tree_free(tree);
         goto out;
     }
-    signals_init();
     bql_lock();
     if (vm_start(&vm, &options, tree, &err)) {
         status = vm_run(&vm);

@@ -7,6 +7,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "util/err.h"
 #include "vm.h"
 
 /* What a signal handler needs. */
@@ -26,19 +27,21 @@ static void handler(int sig, siginfo_t *info, void *context)
     errno = saved;
 }
 
-void signals_init(void)
+bool signals_init(GError **errp)
 {
     static const int ends[] = { SIGINT, SIGTERM, SIGHUP };
     struct sigaction sa = { .sa_sigaction = handler, .sa_flags = SA_SIGINFO | SA_RESTART };
 
     wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (wake_fd < 0) {
-        return;                 /* they end the process at once, then */
+        err_set_errno(errp, errno, "cannot make an eventfd");
+        return false;
     }
     for (unsigned i = 0; i < G_N_ELEMENTS(ends); i++) {
         sigaction(ends[i], &sa, NULL);
     }
     signal(SIGPIPE, SIG_IGN);
+    return true;
 }
 
 int signals_fd(void)

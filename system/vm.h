@@ -31,7 +31,7 @@ int vm_run(SystemVm *vm);
 void vm_stop(SystemVm *vm);
 
 /* signals.c: SIGINT, SIGTERM and SIGHUP become @fd readable. */
-void signals_init(void);
+bool signals_init(GError **errp);
 /* Which signal came since the last call, 0: none; @pid: who sent it. */
 int signals_take(int *pid);
 int signals_fd(void);
