@@ -216,6 +216,7 @@ static void file_free(FileState *f)
     if (f->fd >= 0) {
         close(f->fd);
     }
+    rmw_free(f->rmw);
     g_free(f->filename);
 }
 
@@ -237,6 +238,13 @@ bool file_open(BlockNode *node, const void *params, GError **errp)
         return false;
     }
     align_find(f);
+    f->special = 1u << BLK_FLUSH | 1u << BLK_DISCARD | 1u << BLK_WRITE_ZEROES;
+    if (f->request_align > 512) {
+        f->rmw = rmw_new();
+    }
+    if (f->rmw || f->no_flush) {
+        f->special |= 1u << BLK_WRITE;
+    }
     length = fd_exact_length(f);
     node->short_image = length < 512;
     length = fd_length(f);

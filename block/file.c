@@ -33,9 +33,6 @@ static inline bool req_fits(const FileState *f, const BlkReq *req)
 /* Everything but reads and writes. */
 static G_GNUC_NO_INLINE int submit_other(FileState *f, BlkReq *req)
 {
-    if (f->no_flush) {
-        req->flags &= ~BLK_REQ_FUA;
-    }
     if (req->op == BLK_FLUSH) {
         if (f->no_flush) {
             blk_req_complete_deferred(req->ctx, req, 0);
@@ -53,16 +50,36 @@ static G_GNUC_NO_INLINE int submit_other(FileState *f, BlkReq *req)
     return file_worker_submit(f, req, 0);
 }
 
+int file_submit_tracked(FileState *f, BlkReq *req)
+{
+    if (G_UNLIKELY(req->op > BLK_WRITE)) {
+        return submit_other(f, req);
+    }
+    if (G_UNLIKELY(!req_fits(f, req))) {
+        return file_worker_submit(f, req, 0);
+    }
+    return f->engine->submit(req->ctx, req);
+}
+
+/* What isn't a plain read or write of a plain file. */
+static G_GNUC_NO_INLINE int submit_special(FileState *f, BlkReq *req)
+{
+    if (f->no_flush) {
+        req->flags &= ~BLK_REQ_FUA;
+    }
+    if (f->rmw && req->op != BLK_READ && req->op != BLK_FLUSH) {
+        return rmw_submit(f, req);
+    }
+    return file_submit_tracked(f, req);
+}
+
 int file_submit(BlockNode *node, BlkReq *req)
 {
     FileState *f = node->state;
 
     req->file = f;
-    if (G_UNLIKELY(req->op > BLK_WRITE)) {
-        return submit_other(f, req);
-    }
-    if (G_UNLIKELY(f->no_flush)) {
-        req->flags &= ~BLK_REQ_FUA;
+    if (G_UNLIKELY(f->special & (1u << req->op))) {
+        return submit_special(f, req);
     }
     if (G_UNLIKELY(!req_fits(f, req))) {
         return file_worker_submit(f, req, 0);

@@ -13,6 +13,7 @@
 /* Constant while the node is open, unless a comment says otherwise. */
 typedef struct FileState {
     int fd;
+    unsigned special;                   /* bits of BlkOp that don't go straight to the engine */
     bool direct;                        /* opened with O_DIRECT */
     bool no_flush;
     bool unmap;
@@ -20,6 +21,7 @@ typedef struct FileState {
     uint32_t request_align;             /* of offset and bytes, for O_DIRECT; else 1 */
     uint32_t mem_align;                 /* of buffers, for O_DIRECT; else 1 */
     const BlkEngine *engine;
+    struct RmwTracker *rmw;             /* file-rmw.c's, NULL: not needed */
     char *filename;
 
     /* file-lock.c's, main thread. Bits of BLK_PERM_*. */
@@ -35,6 +37,14 @@ typedef struct FileState {
 
 /* BlockDriver.submit of both drivers. */
 int file_submit(BlockNode *node, BlkReq *req);
+/* The same once file-rmw.c has let it pass. */
+int file_submit_tracked(FileState *f, BlkReq *req);
+
+typedef struct RmwTracker RmwTracker;
+RmwTracker *rmw_new(void);
+void rmw_free(RmwTracker *t);
+/* What changes a file that has a tracker goes through here. As BlockDriver.submit. */
+int rmw_submit(FileState *f, BlkReq *req);
 
 /* BlockDriver's permission calls of both drivers, and their set-up. */
 bool file_perm_check(BlockNode *node, unsigned perm, unsigned shared, GError **errp);

@@ -74,6 +74,7 @@ struct BlkReq {
     BlkFrame frames[BLK_REQ_FRAMES];
     /* Of the file drivers: the file, and what an engine needs for this request. */
     struct FileState *file;
+    unsigned rmw_frame;                 /* which frame is file-rmw.c's */
     union {
 #ifdef CONFIG_LINUX_AIO
         struct iocb iocb;
