@@ -97,8 +97,7 @@ class Machine(GuestCase):
             done = self.boot(guestlib.null_disk(), f'op=info clock={clock}')[-1]
             self.assertEqual(done['tsc_source'], clock)
             khz[clock] = done['tsc_khz']
-        # a vCPU that is taken off its CPU while it reads the PIT is off by that time
-        self.assertAlmostEqual(khz['pit'] / khz['kvmclock'], 1, delta=0.01)
+        self.assertAlmostEqual(khz['pit'] / khz['kvmclock'], 1, delta=0.005)
 
     def test_ram_sizes_and_more_than_one_vcpu(self):
         for memory, smp in (('64M', 1), ('1G', 2), ('5G', 2)):
@@ -285,7 +284,7 @@ class Durability(GuestCase):
                 if line['op'] == 'progress':
                     acked = line['acked']
                     lines_wanted -= 1
-                    if lines_wanted == 0:
+                    if lines_wanted <= 0 and acked > 0:
                         vm.kill()
         self.assertEqual(vm.lines.status, -9)
         self.assertGreater(acked, 0)
