@@ -18,7 +18,7 @@ static void done_list_run(void *opaque)
     BlockCtx *bc = opaque;
     BlkReq *req = bc->done_head;
 
-    bc->stamp = 0;                      /* the round of its submissions is over */
+    block_ctx_round_end(bc);
     if (!req) {
         return;
     }

@@ -50,17 +50,27 @@ static inline uint64_t block_ticks(void)
 uint64_t block_ticks_to_ns(uint64_t ticks);
 
 /*
- * One stamp serves all requests that start in a round, and one all that complete
- * in a batch: reading the clock for each would cost more than the rest of the
- * accounting.
+ * One stamp serves all requests that start in a round, and one all that complete in a
+ * batch: reading the clock for each would cost more than the rest of the accounting.
+ * It ends with the round: whoever keeps a request that it was given sees to that, by
+ * block_ctx_round_end() in work that it defers, or by block_ctx_defer_end().
  */
 static inline uint64_t block_ctx_stamp(BlockCtx *bc)
 {
     if (bc->stamp == 0) {
         bc->stamp = block_ticks();
-        aio_defer(bc->ctx, &bc->done_defer);
     }
     return bc->stamp;
+}
+
+static inline void block_ctx_round_end(BlockCtx *bc)
+{
+    bc->stamp = 0;
+}
+
+static inline void block_ctx_defer_end(BlockCtx *bc)
+{
+    aio_defer(bc->ctx, &bc->done_defer);
 }
 
 /* Engines: around the completions of one look at their ring. */

@@ -13,6 +13,7 @@
  */
 #include <errno.h>
 
+#include "block-ctx.h"
 #include "file.h"
 
 enum { SAVED_START, SAVED_END };        /* of whole blocks; bit 0 of the start: exclusive */
@@ -157,6 +158,7 @@ int rmw_submit(FileState *f, BlkReq *req)
     wait = list_conflicts(t->active, NULL, req) || list_conflicts(t->waiting, NULL, req);
     if (wait) {
         list_append(&t->waiting, req);
+        block_ctx_defer_end(block_ctx(req->ctx));
     } else {
         list_push(&t->active, req);
     }

@@ -19,6 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "block-ctx.h"
 #include "file.h"
 
 #define BOUNCE_MAX (1024 * 1024)
@@ -445,5 +446,6 @@ int file_worker_submit(FileState *f, BlkReq *req, int64_t skip)
     req->engine.worker.work.run = work_run;
     req->engine.worker.work.done = work_done;
     req->engine.worker.skip = skip;
+    block_ctx_defer_end(block_ctx(req->ctx));
     return thread_pool_submit(req->ctx, &req->engine.worker.work);
 }

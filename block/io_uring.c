@@ -181,6 +181,7 @@ static void uring_flush(void *opaque)
     UringState *us = opaque;
     unsigned ready;
 
+    block_ctx_round_end(us->bc);
     for (;;) {
         int ret;
 

@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "block-ctx.h"
@@ -245,6 +246,14 @@ static G_GNUC_NO_INLINE bool batch_partly_taken(LinuxAio *la, int taken)
     return true;
 }
 
+/* libaio's io_submit() has a look at the ring's magic each time. */
+static inline int kernel_submit(LinuxAio *la, unsigned n)
+{
+    long ret = syscall(SYS_io_submit, la->kctx, (long)n, la->batch);
+
+    return G_LIKELY(ret >= 0) ? ret : -errno;
+}
+
 /* Enter the kernel with the batch. False: it can't take more now. */
 static inline bool batch_submit(LinuxAio *la)
 {
@@ -252,7 +261,7 @@ static inline bool batch_submit(LinuxAio *la)
     int taken;
 
     trace_laio_do_submit(la, n);
-    taken = io_submit(la->kctx, n, la->batch);
+    taken = kernel_submit(la, n);
     trace_laio_io_submit(la, n, taken);
     if (G_UNLIKELY(taken != (int)n)) {
         return batch_partly_taken(la, taken);
@@ -262,20 +271,33 @@ static inline bool batch_submit(LinuxAio *la)
     return true;
 }
 
-static void laio_flush(void *opaque)
+/* More than one batch, or a kernel that won't take it. */
+static G_GNUC_NO_INLINE void flush_more(LinuxAio *la)
 {
-    LinuxAio *la = opaque;
-
     batch_refill(la);
     while (la->batched > 0 && batch_submit(la)) {
         batch_refill(la);
     }
+    if (la->batched > 0 && la->in_flight == 0) {
+        aio_timer_set(&la->retry, aio_clock_ns() + RETRY_NS);
+    }
+}
+
+static void laio_flush(void *opaque)
+{
+    LinuxAio *la = opaque;
+
+    block_ctx_round_end(la->bc);
+    if (G_LIKELY(la->batched > 0)) {
+        batch_submit(la);
+    }
+    la->batch_limit = MIN(BATCH_MAX, la->depth - la->in_flight);
+    if (G_UNLIKELY(la->batched > 0 || la->queue_head)) {
+        flush_more(la);
+    }
     /* Some files complete inside io_submit(). */
     if (!ring_is_empty(la)) {
         laio_reap(la, true);
-    }
-    if (G_UNLIKELY(la->batched > 0 && la->in_flight == 0)) {
-        aio_timer_set(&la->retry, aio_clock_ns() + RETRY_NS);
     }
 }
 

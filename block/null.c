@@ -83,9 +83,8 @@ static unsigned list_reap(NullCtx *nc, bool polled)
 }
 
 /* Set the timer for the first deadline. */
-static void timer_arm(void *opaque)
+static void timer_arm(NullCtx *nc)
 {
-    NullCtx *nc = opaque;
     int64_t first = nc->head ? deadline(nc->head) : 0;
     struct itimerspec spec = {
         .it_value = { .tv_sec = first / 1000000000, .tv_nsec = first % 1000000000 },
@@ -97,6 +96,14 @@ static void timer_arm(void *opaque)
     }
     timerfd_settime(nc->timer_fd, TFD_TIMER_ABSTIME, &spec, NULL);
     nc->armed_ns = first;
+}
+
+static void submissions_end(void *opaque)
+{
+    NullCtx *nc = opaque;
+
+    block_ctx_round_end(nc->bc);
+    timer_arm(nc);
 }
 
 static void null_readable(void *opaque)
@@ -160,7 +167,7 @@ static NullCtx *null_ctx_create(BlockCtx *bc)
     nc = g_new0(NullCtx, 1);
     nc->bc = bc;
     nc->timer_fd = fd;
-    aio_defer_init(&nc->arm, timer_arm, nc);
+    aio_defer_init(&nc->arm, submissions_end, nc);
     nc->handler = aio_handler_add(bc->ctx, fd, &null_ops, nc);
     bc->null = nc;
     return nc;
@@ -176,9 +183,7 @@ static int submit_later(NullState *s, BlkReq *req)
     }
     req->engine.words[0] = aio_clock_ns() + s->latency_ns;
     list_insert(nc, req);
-    if (!nc->polling) {
-        aio_defer(req->ctx, &nc->arm);
-    }
+    aio_defer(req->ctx, &nc->arm);
     return 0;
 }
 

@@ -3,7 +3,7 @@
  * Engines whose kernel misbehaves: calls that take a part of a batch or nothing,
  * transfers that end early, system calls that are forbidden.
  *
- * io_submit() and io_uring_submit() are this file's: what is linked into the
+ * syscall() and io_uring_submit() are this file's: what is linked into the
  * program is found before what the libraries have.
  */
 #include "config-host.h"
@@ -14,6 +14,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,10 +44,25 @@ static bool strike(bool on)
     return hit;
 }
 
-#ifdef CONFIG_LINUX_AIO
-int io_submit(io_context_t ctx, long n, struct iocb **list)
+/* -errno in the way of the kernel. */
+static long raw_syscall(long number, const long arg[6])
 {
+    register long r10 __asm__("r10") = arg[3];
+    register long r8 __asm__("r8") = arg[4];
+    register long r9 __asm__("r9") = arg[5];
     long ret;
+
+    __asm__ volatile("syscall" : "=a"(ret)
+                     : "a"(number), "D"(arg[0]), "S"(arg[1]), "d"(arg[2]), "r"(r10), "r"(r8),
+                       "r"(r9)
+                     : "rcx", "r11", "memory");
+    return ret;
+}
+
+#ifdef CONFIG_LINUX_AIO
+static long faulty_io_submit(long arg[6])
+{
+    struct iocb **list = (struct iocb **)arg[2];
 
     if (faults.refuse_first) {
         faults.hits++;
@@ -58,19 +74,40 @@ int io_submit(io_context_t ctx, long n, struct iocb **list)
     if (strike(faults.interrupted)) {
         return -EINTR;
     }
-    if (n > 1 && strike(faults.partial)) {
-        n = fx_random() % n;
+    if (arg[1] > 1 && strike(faults.partial)) {
+        arg[1] = fx_random() % arg[1];
     }
-    for (long i = 0; i < n; i++) {
+    for (long i = 0; i < arg[1]; i++) {
         if (list[i]->u.c.nbytes > 1 && list[i]->aio_lio_opcode != IO_CMD_FDSYNC &&
             strike(faults.short_transfers)) {
             list[i]->u.c.nbytes--;      /* pieces */
         }
     }
-    ret = syscall(SYS_io_submit, ctx, n, list);
-    return ret < 0 ? -errno : ret;
+    return raw_syscall(SYS_io_submit, arg);
 }
 #endif
+
+long syscall(long number, ...)
+{
+    long arg[6], ret;
+    va_list ap;
+
+    va_start(ap, number);
+    for (size_t i = 0; i < G_N_ELEMENTS(arg); i++) {
+        arg[i] = va_arg(ap, long);
+    }
+    va_end(ap);
+#ifdef CONFIG_LINUX_AIO
+    ret = number == SYS_io_submit ? faulty_io_submit(arg) : raw_syscall(number, arg);
+#else
+    ret = raw_syscall(number, arg);
+#endif
+    if (ret < 0 && ret > -4096) {
+        errno = -ret;
+        return -1;
+    }
+    return ret;
+}
 
 #ifdef CONFIG_LINUX_IO_URING
 static void shorten(struct io_uring *ring)
