@@ -175,7 +175,8 @@ static void poll_begin_all(AioContext *ctx)
     }
 }
 
-static __attribute__((noinline)) void poll_hit(AioContext *ctx, unsigned i, unsigned work, int64_t now)
+static __attribute__((noinline)) void poll_hit(AioContext *ctx, unsigned i, unsigned work,
+                                               int64_t now)
 {
     AioHandler *h = ctx->poll_list[i].handler;
 

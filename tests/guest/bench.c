@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Latency and throughput: keeps a fixed number of requests in flight on each queue. A request's time
- * runs from before its publication to the moment when its completion is seen. All that is found
- * complete at one look is replaced and published together.
+ * Latency and throughput: keeps a fixed number of requests in flight on each queue. A request's
+ * time runs from before its publication to the moment when its completion is seen. All that is
+ * found complete at one look is replaced and published together.
  */
 #include "blkio.h"
 #include "console.h"

@@ -210,7 +210,8 @@ bool blkq_wait(Vq *const *queues, unsigned n, bool halt)
             cpu_pause();
         }
     }
-    /* Woken by the timer with a completion there: the interrupt may be on its way, but not for long. */
+    /* Woken by the timer with a completion there: the interrupt may be on its way, but not for
+     * long. */
     owed = idle && any_used(queues, n) && irqs_of(queues, n) == irqs;
     for (begin = rdtsc(); owed && rdtsc() - begin < tsc_khz * 50;) {
         owed = irqs_of(queues, n) == irqs;

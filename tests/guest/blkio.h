@@ -45,7 +45,7 @@ typedef struct BlkQ {
     uint16_t nslots;
     uint16_t max_desc;          /* descriptors per slot */
     bool indirect;
-    bool shared;                /* slots take descriptors from one free list, without indirect tables */
+    bool shared;                /* slots share the free descriptors: no indirect tables */
     uint16_t *free;             /* that list, a stack */
     uint16_t nfree;
     uint16_t *slot_of;          /* by descriptor index; NO_SLOT: not the head of any slot's chain */
@@ -54,8 +54,9 @@ typedef struct BlkQ {
 } BlkQ;
 
 /*
- * @nslots requests at once, each with @max_segs data segments at most and @data_bytes of buffer (0:
- * none). Indirect descriptors are used when they were negotiated. Ends the guest if the ring is too small.
+ * @nslots requests at once, each with @max_segs data segments at most and @data_bytes of buffer
+ * (0: none). Indirect descriptors are used when they were negotiated. Ends the guest if the ring
+ * is too small.
  */
 void blkq_init(BlkQ *b, Vq *q, unsigned nslots, unsigned max_segs, uint64_t data_bytes);
 
@@ -87,7 +88,8 @@ static inline void slot_submit(BlkQ *b, Slot *s, uint32_t type, uint64_t sector)
     slot_queue(b, s);
 }
 
-/* Take one completion; NULL when there is none. Answers for unknown requests are counted and skipped. */
+/* Take one completion; NULL when there is none. Answers for unknown requests are counted and
+ * skipped. */
 Slot *blkq_reap(BlkQ *b);
 
 /*
@@ -98,10 +100,10 @@ int blkq_sync(BlkQ *b, uint32_t type, uint64_t sector, const Seg *segs, unsigned
               uint64_t timeout_ms);
 
 /*
- * Wait for an interrupt of one of @n queues unless a used ring has something already; interrupts are
- * wanted only meanwhile. @halt: in HLT, else watching the interrupt counter. Returns after about 100 ms
- * at the latest (lapic_timer() must tick for @halt). False: a completion has come for which the device
- * owes an interrupt, and none came.
+ * Wait for an interrupt of one of @n queues unless a used ring has something already; interrupts
+ * are wanted only meanwhile. @halt: in HLT, else watching the interrupt counter. Returns after
+ * about 100 ms at the latest (lapic_timer() must tick for @halt). False: a completion has come for
+ * which the device owes an interrupt, and none came.
  */
 bool blkq_wait(Vq *const *queues, unsigned n, bool halt);
 

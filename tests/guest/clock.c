@@ -103,8 +103,8 @@ static uint32_t pit_read(void)
 }
 
 /*
- * Channel 2 counts down from 65535 while its gate is open; the tightest of several reads on each side
- * bounds the error made by slow port accesses.
+ * Channel 2 counts down from 65535 while its gate is open; the tightest of several reads on each
+ * side bounds the error made by slow port accesses.
  */
 static uint64_t khz_from_pit_once(void)
 {

@@ -98,9 +98,9 @@ uint64_t cpu_rdmsr(uint32_t index);
 void cpu_wrmsr(uint32_t index, uint64_t value);
 
 /*
- * How the guest leaves: "auto" tries isa-debug-exit at port 0xf4 with @code (the process exits with
- * 2 * code + 1), then the keyboard controller's and the chipset's reset, then a triple fault. Each can
- * be chosen by name: debug, kbd, cf9, triple.
+ * How the guest leaves: "auto" tries isa-debug-exit at port 0xf4 with @code (the process exits
+ * with 2 * code + 1), then the keyboard controller's and the chipset's reset, then a triple fault.
+ * Each can be chosen by name: debug, kbd, cf9, triple.
  */
 __attribute__((noreturn)) void cpu_exit(const char *how, uint8_t code);
 
@@ -130,8 +130,9 @@ uint64_t msi_address(void);
 uint32_t msi_data(unsigned slot);
 
 /*
- * Both PICs: vectors from INTX_VECTOR_BASE, everything masked. Runs before interrupts are on, since the
- * first initialization word unmasks all lines while they still have the firmware's vectors.
+ * Both PICs: vectors from INTX_VECTOR_BASE, everything masked. Runs before interrupts are on,
+ * since the first initialization word unmasks all lines while they still have the firmware's
+ * vectors.
  */
 void pic_init(void);
 
@@ -140,7 +141,8 @@ void pic_init(void);
 extern volatile uint64_t intx_queue[INTX_DEVICES];
 extern volatile uint64_t intx_config[INTX_DEVICES];
 
-/* @ioapic: through the IOAPIC's input @line rather than the PIC's. Returns the index in the arrays. */
+/* @ioapic: through the IOAPIC's input @line rather than the PIC's. Returns the index in the
+ * arrays. */
 unsigned intx_attach(volatile uint8_t *isr, unsigned line, bool ioapic);
 void intx_reset(void);
 

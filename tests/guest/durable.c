@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Durability across two boots. op=stamp writes blocks in an order that seed, span and bs decide, and
- * prints how many writes, counted from the first, are acknowledged, and how many of them a completed
- * flush covers. Whoever watches kills the VMM at any time. op=verify acked=N, in a later boot with the
- * same seed, span and bs, checks that the first N writes are all on the disk.
+ * Durability across two boots. op=stamp writes blocks in an order that seed, span and bs decide,
+ * and prints how many writes, counted from the first, are acknowledged, and how many of them a
+ * completed flush covers. Whoever watches kills the VMM at any time. op=verify acked=N, in a later
+ * boot with the same seed, span and bs, checks that the first N writes are all on the disk.
  */
 #include "blkio.h"
 #include "console.h"

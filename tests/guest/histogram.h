@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Log-linear histogram: 128 buckets per power of two, so that a value is known to better than 0.8 %.
+ * Log-linear histogram: 128 buckets per power of two, so that a value is known to better than 0.8
+ * %.
  */
 #ifndef GUEST_HISTOGRAM_H
 #define GUEST_HISTOGRAM_H

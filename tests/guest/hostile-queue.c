@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Malformed requests. Each function spoils the good read that hostile_begin() laid out in descriptors
- * 0 (header), 1 (4096 bytes of data) and 2 (status), and in the indirect table. VIRTIO 1.2 §2.7.5,
- * §2.7.13, §5.2.6.
+ * Malformed requests. Each function spoils the good read that hostile_begin() laid out in
+ * descriptors 0 (header), 1 (4096 bytes of data) and 2 (status), and in the indirect table. VIRTIO
+ * 1.2 §2.7.5, §2.7.13, §5.2.6.
  */
 #include "hostile.h"
 #include "mem.h"

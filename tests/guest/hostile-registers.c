@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Registers used wrongly: order of initialization, impossible values, odd widths. Most cases only ask
- * that the device and its VMM live and that a reset brings the device back; where VIRTIO 1.2 says what
- * must not happen, that is checked.
+ * Registers used wrongly: order of initialization, impossible values, odd widths. Most cases only
+ * ask that the device and its VMM live and that a reset brings the device back; where VIRTIO 1.2
+ * says what must not happen, that is checked.
  */
 #include <linux/pci_regs.h>
 
@@ -300,7 +300,8 @@ static const char *register_widths(Hostile *h)
     return NULL;
 }
 
-/* The window in configuration space (§4.1.4.9) with BARs, lengths and offsets that make no sense. */
+/* The window in configuration space (§4.1.4.9) with BARs, lengths and offsets that make no
+ * sense. */
 static const char *pci_window(Hostile *h)
 {
     static const uint32_t values[] = { 0, 1, 2, 3, 4, 5, 8, 0xff };

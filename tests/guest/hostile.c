@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Runs the hostile cases and the fuzzer. The cases are in hostile-queue.c and hostile-registers.c. */
+/* Runs the hostile cases and the fuzzer. The cases are in hostile-queue.c and hostile-
+ * registers.c. */
 #include "hostile.h"
 #include "console.h"
 #include "mem.h"

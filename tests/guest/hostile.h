@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A driver that breaks the rules. Each case starts from a fresh device, does one thing wrong and looks
- * at what comes of it; then the device is reset and has to serve a good request. The disk's content
- * is not spared.
+ * A driver that breaks the rules. Each case starts from a fresh device, does one thing wrong and
+ * looks at what comes of it; then the device is reset and has to serve a good request. The disk's
+ * content is not spared.
  */
 #ifndef GUEST_HOSTILE_H
 #define GUEST_HOSTILE_H
@@ -55,7 +55,8 @@ extern const unsigned queue_case_count;
 extern const RegisterCase register_cases[];
 extern const unsigned register_case_count;
 
-/* Reset, negotiate, one queue, a good chain prepared but not published. @ready: DRIVER_OK is set. */
+/* Reset, negotiate, one queue, a good chain prepared but not published. @ready: DRIVER_OK is
+ * set. */
 void hostile_begin(Hostile *h, bool indirect, bool ready);
 /* Publish h->avail_idx and kick. */
 void hostile_kick(Hostile *h);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Integrity under load: random reads, writes and flushes of stamped blocks, many in flight, with a
- * shadow of every block's generation. A block is written by one request at a time; a read may overtake
- * or be overtaken by a write, so it has to show a generation between the last one acknowledged
- * when the read was issued and the last one issued when it came back. Every block written is read once
- * more at the end.
+ * shadow of every block's generation. A block is written by one request at a time; a read may
+ * overtake or be overtaken by a write, so it has to show a generation between the last one
+ * acknowledged when the read was issued and the last one issued when it came back. Every block
+ * written is read once more at the end.
  */
 #include "blkio.h"
 #include "console.h"
@@ -53,7 +53,8 @@ typedef struct Check {
 } Check;
 
 /* The first wrong block is described on a line of its own. */
-static void report_block(Check *c, const Req *r, uint64_t block, uint32_t floor, const uint8_t *data)
+static void report_block(Check *c, const Req *r, uint64_t block, uint32_t floor,
+                         const uint8_t *data)
 {
     if (c->reported) {
         return;

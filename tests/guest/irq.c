@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Local APIC, IOAPIC and PIC, driven from ring 3. Registers: Intel SDM volume 3, chapter 11; 82093AA
- * and 8259A data sheets.
+ * Local APIC, IOAPIC and PIC, driven from ring 3. Registers: Intel SDM volume 3, chapter 11;
+ * 82093AA and 8259A data sheets.
  */
 #include "cpu.h"
 #include "console.h"
@@ -73,7 +73,8 @@ void lapic_timer(unsigned ms)
         *lapic(LAPIC_COUNT) = 0;
         return;
     }
-    /* Virtual APIC buses tick at 1 GHz. The timer only bounds waits: its exact rate is no matter. */
+    /* Virtual APIC buses tick at 1 GHz. The timer only bounds waits: its exact rate is no
+     * matter. */
     *lapic(LAPIC_DIVIDE) = 0x3;     /* by 16 */
     *lapic(LAPIC_TIMER) = LAPIC_PERIODIC | (MSI_VECTOR_BASE + TIMER_SLOT);
     *lapic(LAPIC_COUNT) = ms * (1000000 / 16);

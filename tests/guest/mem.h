@@ -9,7 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Find free RAM. Returns the loader's command line ("" if it gave none); valid until the next run. */
+/* Find free RAM. Returns the loader's command line ("" if it gave none); valid until the next
+ * run. */
 const char *mem_init(void);
 
 /* Zeroed memory, @align a power of two. Ends the guest with a message when there is no more. */

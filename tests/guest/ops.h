@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The operations. Each prints at least one JSON line with an "errors" member and returns that number.
+ * The operations. Each prints at least one JSON line with an "errors" member and returns that
+ * number.
  */
 #ifndef GUEST_OPS_H
 #define GUEST_OPS_H

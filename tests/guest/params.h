@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The guest's command line: key=value words. Words outside run="..." hold for every run; inside, runs
- * are separated by ';' and each may override what holds for all:
+ * The guest's command line: key=value words. Words outside run="..." hold for every run; inside,
+ * runs are separated by ';' and each may override what holds for all:
  *
  *     seconds=2 complete=poll run="op=read qd=1; op=read qd=32"
  *
@@ -67,7 +67,8 @@ typedef struct Params {
 /* The i-th run's parameters; false when there is no such run. Malformed input ends the guest. */
 bool params_run(const char *cmdline, unsigned i, Params *p);
 
-/* The parameters of a run that is given by @line: what it says overrides what holds for all runs. */
+/* The parameters of a run that is given by @line: what it says overrides what holds for all
+ * runs. */
 void params_line(const char *cmdline, const char *line, Params *p);
 
 #endif

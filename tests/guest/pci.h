@@ -16,7 +16,8 @@ uint32_t pci_read32(const PciFunc *f, unsigned off);
 void pci_write16(const PciFunc *f, unsigned off, uint16_t v);
 void pci_write32(const PciFunc *f, unsigned off, uint32_t v);
 
-/* Call @found for every function, bridges' secondary buses included, in bus, slot, function order. */
+/* Call @found for every function, bridges' secondary buses included, in bus, slot, function
+ * order. */
 void pci_scan(void (*found)(const PciFunc *f));
 
 /* Address in a memory BAR, mapped for @len bytes; NULL if the BAR is I/O, unset or not there. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Resets with requests in flight. After a reset the device may not touch memory any more: the rings
- * and buffers of the previous round are watched for a while, then the device is negotiated again, each
- * time differently, and has to serve.
+ * Resets with requests in flight. After a reset the device may not touch memory any more: the
+ * rings and buffers of the previous round are watched for a while, then the device is negotiated
+ * again, each time differently, and has to serve.
  */
 #include "blkio.h"
 #include "console.h"

@@ -102,7 +102,8 @@ class Machine(GuestCase):
     def test_ram_sizes_and_more_than_one_vcpu(self):
         for memory, smp in (('64M', 1), ('1G', 2), ('5G', 2)):
             with self.subTest(memory=memory):
-                lines = self.boot(self.file_disk(), runs(['op=info', 'op=integrity qd=16 count=500']),
+                lines = self.boot(self.file_disk(),
+                                  runs(['op=info', 'op=integrity qd=16 count=500']),
                                   memory=memory, smp=smp)
                 low = min(int(memory[:-1]) << (20 if memory[-1] == 'M' else 30), 4 << 30)
                 self.assertLessEqual(lines.result('info')['ram_end'], low)
@@ -238,7 +239,8 @@ class Integrity(GuestCase):
         for aio in ENGINES:
             with self.subTest(aio=aio):
                 self.boot(self.file_disk(aio=aio), f'op=integrity odd=1 count={scaled(2000)} ' +
-                          runs(['qd=16', 'qd=32 indirect=0', 'qd=8 bs=512 maxblocks=64 maxsegs=32']))
+                          runs(['qd=16', 'qd=32 indirect=0',
+                                'qd=8 bs=512 maxblocks=64 maxsegs=32']))
 
     def test_several_queues(self):
         self.boot(self.file_disk(aio='native', device='num-queues=4'),
@@ -259,7 +261,8 @@ class Integrity(GuestCase):
 
     def test_small_ring(self):
         self.boot(self.file_disk(aio='io_uring', device='queue-size=16'),
-                  f'op=integrity count={scaled(2000)} ' + runs(['qd=16', 'qd=4 indirect=0 maxsegs=4']))
+                  f'op=integrity count={scaled(2000)} '
+                  + runs(['qd=16', 'qd=4 indirect=0 maxsegs=4']))
 
     def test_resets_with_requests_in_flight(self):
         for aio in ENGINES:

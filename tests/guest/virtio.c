@@ -270,7 +270,8 @@ void virtio_start(VirtioDev *d, const Params *p, unsigned nqueues)
     virtio_driver_ok(d);
 }
 
-/* Fields are read in their own width, and only where their feature is offered (VIRTIO 1.2 §4.1.3.1). */
+/* Fields are read in their own width, and only where their feature is offered (VIRTIO 1.2
+ * §4.1.3.1). */
 #define CONFIG_FIELD(field, feature) \
     { offsetof(struct virtio_blk_config, field), \
       sizeof(((struct virtio_blk_config *)0)->field), feature }

@@ -98,8 +98,8 @@ void virtio_driver_ok(VirtioDev *d);
 void virtio_start(VirtioDev *d, const Params *p, unsigned nqueues);
 
 /*
- * Device configuration space, read consistently (VIRTIO 1.2 §4.1.4.3, config_generation). Fields whose
- * feature is not offered are 0.
+ * Device configuration space, read consistently (VIRTIO 1.2 §4.1.4.3, config_generation). Fields
+ * whose feature is not offered are 0.
  */
 void virtio_read_config(VirtioDev *d, struct virtio_blk_config *c);
 uint64_t virtio_capacity(VirtioDev *d);     /* bytes */

@@ -5,8 +5,8 @@
 #include "virtio.h"
 
 /*
- * Half a turn of the 16-bit index: no completion gets there before it is moved on, which is done only
- * now and then, since the device reads that cache line for each completion.
+ * Half a turn of the 16-bit index: no completion gets there before it is moved on, which is done
+ * only now and then, since the device reads that cache line for each completion.
  */
 #define PARKED       0x8000
 #define PARKED_MOVE  0x2000
@@ -103,7 +103,8 @@ bool vq_irq_on(Vq *q)
     } else {
         *(volatile uint16_t *)&q->avail->flags = 0;
     }
-    /* Pairs with the device's barrier between publishing the used index and this look at our wish. */
+    /* Pairs with the device's barrier between publishing the used index and this look at our
+     * wish. */
     full_barrier();
     return vq_used_idx(q) == q->last_used;
 }

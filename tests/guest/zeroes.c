@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Discard and write-zeroes: ranges of stamped sectors are cleared; what was written as zeroes reads as
- * zeroes, everything around keeps its stamp. Then the requests that a device has to refuse.
+ * Discard and write-zeroes: ranges of stamped sectors are cleared; what was written as zeroes
+ * reads as zeroes, everything around keeps its stamp. Then the requests that a device has to
+ * refuse.
  */
 #include "blkio.h"
 #include "console.h"
