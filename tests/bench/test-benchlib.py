@@ -9,6 +9,7 @@ import sys
 import tempfile
 import unittest
 from types import SimpleNamespace
+from unittest import mock
 
 import tap
 
@@ -357,6 +358,31 @@ class Showcase(unittest.TestCase):
         counted = {'host': {'iothread_syscalls_per_io': 1.5}}
         row = showcase.linux_row('Linux', 32768, job, counted)
         self.assertEqual(row.figures['syscalls_per_io'], 1.5)
+
+
+    def test_linux_reads_one_file_with_and_without_polling(self):
+        booted = []
+
+        def boot_linux(_vmm, guests, wanted, relay):
+            booted.append((guests, wanted))
+            read = {'iops': 5000.0, 'clat_ns': {'percentile': {'50.000000': 1, '99.000000': 2}}}
+            host = {'iothread_ns_per_io': 3.0, 'iothread_sleeps_per_io': 0.5,
+                    'iothread_syscalls_per_io': 1.5}
+            job = {'fio': {'jobs': [{'read': read}]}, 'host': host}
+            done = {'release': '6.1', 'jobs': {'off': job, 'on': job}}
+            return showcase.linux.Answer(wanted, '', [done for _ in guests])
+
+        with tempfile.TemporaryDirectory(dir=tap.build_dir()) as folder, \
+                mock.patch.object(showcase.linux, 'boot_linux', boot_linux), \
+                mock.patch.dict(os.environ, {'BENCH_TMPFS': folder}):
+            rows, _ = showcase.linux_fio('vmm', print)
+            self.assertEqual(os.listdir(folder), [])
+        (guests, wanted), = booted
+        self.assertEqual(wanted, 'direct')
+        self.assertEqual([r.poll_max_ns for r in rows], [0, 32768])
+        for guest in guests:
+            self.assertEqual([j.split()[:2] for j in guest.jobs], [['off', 'off'], ['on', 'on']])
+            self.assertEqual(sum(folder in a for a in guest.args), 2)
 
 
 class Command(unittest.TestCase):
