@@ -104,7 +104,6 @@ static bool cpu_start_thread(KvmCpu *c, GError **errp)
     sigset_t all, old;
     int ret;
 
-    c->stop = true;
     sigfillset(&all);                   /* signals are the main thread's */
     pthread_sigmask(SIG_SETMASK, &all, &old);
     ret = pthread_create(&c->thread, NULL, cpu_thread, c);
@@ -128,6 +127,7 @@ bool kvm_cpus_create(Vm *vm, GError **errp)
         k->cpus[i].vm = k;
         k->cpus[i].index = i;
         k->cpus[i].fd = -1;
+        k->cpus[i].stop = true;         /* born parked: nobody kicks what isn't there yet */
     }
     for (unsigned i = 0; i < vm->config.cpus; i++) {
         if (!cpu_open(k, &k->cpus[i], errp)) {
