@@ -119,9 +119,23 @@ static int64_t file_refresh_length(BlockNode *node)
 
 /* ---- open and close -------------------------------------------------------------- */
 
-static bool check_kind(BlockNode *node, FileState *f, GError **errp)
+static bool check_mode(const BlockNode *node, const FileState *f, mode_t mode, GError **errp)
 {
     bool wants_device = node->drv == &bdrv_host_device;
+
+    if (wants_device && !S_ISBLK(mode)) {
+        err_set(errp, "'host_device' driver requires '%s' to be a block device", f->filename);
+        return false;
+    }
+    if (!wants_device && !S_ISREG(mode)) {
+        err_set(errp, "'file' driver requires '%s' to be a regular file", f->filename);
+        return false;
+    }
+    return true;
+}
+
+static bool check_kind(BlockNode *node, FileState *f, GError **errp)
+{
     struct stat st;
 
     if (fstat(f->fd, &st) < 0) {
@@ -129,20 +143,22 @@ static bool check_kind(BlockNode *node, FileState *f, GError **errp)
         return false;
     }
     f->is_device = S_ISBLK(st.st_mode);
-    if (wants_device && !S_ISBLK(st.st_mode)) {
-        err_set(errp, "'host_device' driver requires '%s' to be a block device", f->filename);
-        return false;
-    }
-    if (!wants_device && !S_ISREG(st.st_mode)) {
-        err_set(errp, "'file' driver requires '%s' to be a regular file", f->filename);
-        return false;
-    }
-    return true;
+    return check_mode(node, f, st.st_mode, errp);
 }
 
 static bool writing_is_refused(int err)
 {
     return err == EACCES || err == EROFS || err == EPERM;
+}
+
+/* To open a pipe waits for its other end, and a device's driver may act: look first. */
+static bool check_name(BlockNode *node, const FileState *f, GError **errp)
+{
+    struct stat st;
+
+    /* what is missing or a directory open() itself says best */
+    return stat(f->filename, &st) < 0 || S_ISDIR(st.st_mode) ||
+           check_mode(node, f, st.st_mode, errp);
 }
 
 static bool open_fd(BlockNode *node, FileState *f, GError **errp)
@@ -232,7 +248,8 @@ bool file_open(BlockNode *node, const void *params, GError **errp)
     f->no_flush = node->flags.no_flush;
     f->unmap = node->flags.unmap;
     f->engine_flush = true;
-    if (!choose_engine(f, p->aio, errp) || !open_fd(node, f, errp) || !check_kind(node, f, errp) ||
+    if (!choose_engine(f, p->aio, errp) || !check_name(node, f, errp) ||
+        !open_fd(node, f, errp) || !check_kind(node, f, errp) ||
         !file_lock_init(f, p->locking, errp)) {
         file_free(f);
         return false;

@@ -40,10 +40,7 @@ bool boot_linux_is(const uint8_t *head, size_t len)
     return h.boot_flag == BOOT_FLAG && h.header == HEADER_MAGIC;
 }
 
-/*
- * At its preferred address, or where it fits if it may move. It unpacks itself
- * in place and needs init_size bytes from there.
- */
+/* At its preferred address. It unpacks itself there and needs init_size bytes for that. */
 static bool place(BootImage *b, const struct setup_header *h, GError **errp)
 {
     uint64_t align = h->kernel_alignment;
@@ -115,10 +112,11 @@ bool boot_linux_load(BootImage *b, Machine *m, uint64_t rsdp, VmCpuStart *start,
 {
     uint64_t payload = b->kernel_size - b->setup_bytes;
     struct boot_params *bp = machine_ram_ptr(m, LOADER_BOOT_PARAMS, sizeof(*bp));
-    uint8_t head[BOOT_HEAD_SIZE];
+    uint8_t head[BOOT_HEAD_SIZE] = { 0 };
     size_t header_end;
 
-    if (!boot_read(b->kernel_fd, b->kernel_path, 0, head, sizeof(head), errp)) {
+    if (!boot_read(b->kernel_fd, b->kernel_path, 0, head, MIN(b->kernel_size, sizeof(head)),
+                   errp)) {
         return false;
     }
     /* the header says in the jump at 0x200 how long it is */

@@ -145,6 +145,18 @@ static bool note_read(BootImage *b, const Elf64_Phdr *p, bool *found, GError **e
     return true;
 }
 
+static bool entry_is_loaded(const BootImage *b)
+{
+    for (unsigned i = 0; i < b->n_segments; i++) {
+        const BootSegment *s = &b->segments[i];
+
+        if (b->entry >= s->addr && b->entry - s->addr < s->mem_size) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool boot_pvh_probe(BootImage *b, const uint8_t *head, size_t len, GError **errp)
 {
     Elf64_Phdr ph[SEGMENTS_MAX];
@@ -169,8 +181,13 @@ bool boot_pvh_probe(BootImage *b, const uint8_t *head, size_t len, GError **errp
         err_set(errp, "ELF kernel '%s' has nothing to load", b->kernel_path);
         return false;
     }
-    if (!found || b->entry >= RAM_ABOVE_4G) {
+    if (!found) {
         err_set(errp, "ELF kernel '%s' has no PVH entry point (note 18 of Xen)", b->kernel_path);
+        return false;
+    }
+    if (!entry_is_loaded(b)) {
+        err_set(errp, "ELF kernel '%s': its PVH entry point 0x%" G_GINT64_MODIFIER "x lies in no "
+                "segment", b->kernel_path, b->entry);
         return false;
     }
     return true;
