@@ -285,9 +285,13 @@ void virtio_pci_mode_changed(PciDevice *dev)
     virtio_pci_control((VirtioPci *)dev);
 }
 
+/* A system reset goes the way of the driver's own, which is never begun in the middle of itself. */
 void virtio_pci_reset(PciDevice *dev)
 {
-    device_reset((VirtioPci *)dev);
+    VirtioPci *v = (VirtioPci *)dev;
+
+    v->reset_pending = true;
+    control(v);
 }
 
 static bool queues_make(VirtioPci *v, GError **errp)
