@@ -58,8 +58,11 @@ bool virtqueue_notify_on(VirtQueue *vq)
     } else {
         __atomic_store_n(&vq->used->flags, 0, __ATOMIC_SEQ_CST);
     }
+    if (vq->broken != NULL) {
+        return false;
+    }
     vq->avail_seen = GUINT16_FROM_LE(__atomic_load_n(&vq->avail->idx, __ATOMIC_SEQ_CST));
-    return vq->avail_seen != vq->next_avail && vq->broken == NULL;
+    return vq->avail_seen != vq->next_avail;
 }
 
 /* ---- step 2: pop ------------------------------------------------------ */

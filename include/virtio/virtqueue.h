@@ -90,8 +90,11 @@ static inline bool virtqueue_pending(VirtQueue *vq)
     if (vq->avail_seen != vq->next_avail) {
         return true;
     }
+    if (vq->broken != NULL) {
+        return false;
+    }
     vq->avail_seen = GUINT16_FROM_LE(__atomic_load_n(&vq->avail->idx, __ATOMIC_ACQUIRE));
-    return vq->avail_seen != vq->next_avail && vq->broken == NULL;
+    return vq->avail_seen != vq->next_avail;
 }
 
 /*
