@@ -30,6 +30,16 @@ static void queue_kicked(void *opaque)
     virtio_blk_queue_take(q);
 }
 
+void virtio_blk_queue_again(VirtioBlkQueue *q)
+{
+    uint64_t one = 1;
+
+    /* polling looks again anyway; else as if the driver had kicked */
+    if (!q->polling && write(q->kick_fd, &one, sizeof(one)) < 0) {
+        /* EAGAIN: it is signalled as much as can be */
+    }
+}
+
 static unsigned queue_poll(void *opaque)
 {
     VirtioBlkQueue *q = opaque;

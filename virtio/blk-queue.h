@@ -45,6 +45,8 @@ struct VirtioBlkQueue {
 
 /* Home thread. Pop and start everything queued (virtio/blk-request.c). */
 unsigned virtio_blk_queue_take(VirtioBlkQueue *q);
+/* Home thread. Have the loop call virtio_blk_queue_take() once more (virtio/blk-queue.c). */
+void virtio_blk_queue_again(VirtioBlkQueue *q);
 /* AioDefer: show the driver what completed; raise the interrupt. */
 void virtio_blk_queue_publish(void *opaque);
 /* Home thread. Start a popped request, for the first time or again. */

@@ -365,6 +365,10 @@ static bool queue_take_one(VirtioBlkQueue *q)
     return true;
 }
 
+/*
+ * A turn of the ring at a time: requests that are answered at once would let a
+ * driver that runs on and on keep us here for ever.
+ */
 unsigned virtio_blk_queue_take(VirtioBlkQueue *q)
 {
     unsigned taken = 0;
@@ -375,8 +379,12 @@ unsigned virtio_blk_queue_take(VirtioBlkQueue *q)
     do {
         /* While we look anyway, the driver need not kick. */
         virtqueue_notify_off(&q->vq);
-        while (queue_take_one(q)) {
+        while (taken < q->vq.size && queue_take_one(q)) {
             taken++;
+        }
+        if (G_UNLIKELY(taken == q->vq.size)) {
+            virtio_blk_queue_again(q);
+            break;
         }
     } while (!q->polling && virtqueue_notify_on(&q->vq));
     if (taken > 0) {

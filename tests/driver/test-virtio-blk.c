@@ -591,6 +591,101 @@ static void test_capacity_grows_in_whole_blocks(void)
     fixture_end(&f);
 }
 
+/* ---- a driver that never lets the ring run empty ---- */
+
+#define RUNNER_CHAINS 32
+
+typedef struct Runner {
+    Fixture *f;
+    struct virtio_blk_outhdr *hdr;
+    uint8_t *status[RUNNER_CHAINS];
+    bool stop;                          /* atomic */
+} Runner;
+
+/* Each chain is offered again as soon as its status is there, published or not. */
+static void *runner_thread(void *opaque)
+{
+    Runner *r = opaque;
+    VqDriver *d = &r->f->d;
+
+    for (uint16_t n = 0; !__atomic_load_n(&r->stop, __ATOMIC_RELAXED); n++) {
+        uint8_t *status = r->status[n % RUNNER_CHAINS];
+
+        while (__atomic_load_n(status, __ATOMIC_ACQUIRE) == 0xff) {
+            if (__atomic_load_n(&r->stop, __ATOMIC_RELAXED)) {
+                return NULL;
+            }
+        }
+        __atomic_store_n(status, 0xff, __ATOMIC_RELAXED);
+        d->avail->ring[n % QSIZE] = n % RUNNER_CHAINS * 2;
+        __atomic_store_n(&d->avail->idx, n + 1, __ATOMIC_RELEASE);
+    }
+    return NULL;
+}
+
+static void runner_init(Runner *r, Fixture *f)
+{
+    *r = (Runner) { .f = f, .hdr = test_ram_alloc(&f->ram, sizeof(*r->hdr)) };
+    r->hdr->type = 12345;               /* refused at once */
+    for (unsigned i = 0; i < RUNNER_CHAINS; i++) {
+        r->status[i] = test_ram_alloc(&f->ram, 1);
+        f->d.desc[2 * i] = (struct vring_desc) {
+            test_ram_gpa(&f->ram, r->hdr), sizeof(*r->hdr), VRING_DESC_F_NEXT, 2 * i + 1,
+        };
+        f->d.desc[2 * i + 1] = (struct vring_desc) {
+            test_ram_gpa(&f->ram, r->status[i]), 1, VRING_DESC_F_WRITE, 0,
+        };
+    }
+}
+
+static void test_a_driver_that_runs_on_does_not_hold_the_loop(void)
+{
+    VirtioBlkQueueInfo info = { 0 };
+    gint64 deadline;
+    uint64_t before;
+    GThread *t;
+    Fixture f;
+    Runner r;
+
+    fixture_start(&f);
+    runner_init(&r, &f);
+    t = g_thread_new("runner", runner_thread, &r);
+    deadline = g_get_monotonic_time() + 10 * G_USEC_PER_SEC;
+    while (info.requests < 200000 && g_get_monotonic_time() < deadline) {
+        before = info.requests;
+        g_assert_cmpint(eventfd_write(f.kick_fd, 1), ==, 0);
+        aio_poll(f.ctx, false);
+        virtio_blk_queue_info(f.q, &info);
+        g_assert_false(info.broken);
+        /* by its fd, and once by looking */
+        g_assert_cmpuint(info.requests - before, <=, 2 * QSIZE);
+    }
+    g_assert_cmpuint(info.requests, >, QSIZE);
+    __atomic_store_n(&r.stop, true, __ATOMIC_RELAXED);
+    g_thread_join(t);
+    fixture_end(&f);
+}
+
+static void test_a_broken_queue_has_nothing_to_do(void)
+{
+    Fixture f;
+    VirtQueue vq = { 0 };
+    VirtQueueConfig cfg;
+
+    fixture_start(&f);
+    cfg = vq_driver_config(&f.d, true);
+    g_assert_true(virtqueue_start(&vq, f.ram.mem, &cfg, NULL));
+    f.d.avail->idx = 0xffff;
+    virtqueue_break(&vq, "test");
+    for (unsigned i = 0; i < 3; i++) {
+        g_assert_false(virtqueue_pending(&vq));
+        g_assert_false(virtqueue_notify_on(&vq));
+    }
+    f.d.avail->idx = 0;
+    virtqueue_stop(&vq);
+    fixture_end(&f);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -609,5 +704,7 @@ int main(int argc, char **argv)
     g_test_add_func("/virtio-blk/garbage", test_random_garbage_is_survived);
     g_test_add_func("/virtio-blk/write-cache", test_write_cache_follows_the_driver);
     g_test_add_func("/virtio-blk/capacity", test_capacity_grows_in_whole_blocks);
+    g_test_add_func("/virtio-blk/runs-on", test_a_driver_that_runs_on_does_not_hold_the_loop);
+    g_test_add_func("/virtio-blk/broken-is-idle", test_a_broken_queue_has_nothing_to_do);
     return g_test_run();
 }
