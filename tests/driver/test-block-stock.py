@@ -253,9 +253,11 @@ class Killed(WithImage):
         """Every write that was acknowledged before kill -9 is in the file."""
         writer = subprocess.Popen([TOOL, '-b', self.blockdev(options), 'n', 'stamp', str(depth),
                                    '0'], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        time.sleep(0.05 + random.random() * 0.1)
+        out = writer.stdout.readline()          # it is at work
+        time.sleep(random.random() * 0.1)
         writer.send_signal(signal.SIGKILL)
-        out, err = writer.communicate()
+        more, err = writer.communicate()
+        out += more
         if 'refuses' in err or 'not built' in err:
             self.skipTest(err.strip())
         numbers = [int(line) for line in out.split('\n')[:-1]]
