@@ -307,6 +307,11 @@ static void test_open_errors(void)
     open_fails("/nonexistent/image", NULL, (BlockNodeFlags) { 0 }, "No such file or directory");
     open_fails("/tmp", NULL, (BlockNodeFlags) { 0 }, "directory");
     open_fails("/dev/null", NULL, (BlockNodeFlags) { 0 }, "regular file");
+    unlink(path);
+    g_assert_cmpint(mkfifo(path, 0600), ==, 0);
+    open_fails(path, NULL, (BlockNodeFlags) { .read_only = true }, "regular file");
+    unlink(path);
+    g_assert_true(g_file_set_contents(path, "x", 1, NULL));
     open_fails("", NULL, (BlockNodeFlags) { 0 }, "''");
     open_fails(path, "native", (BlockNodeFlags) { 0 }, "requires cache.direct=on");
     open_fails(path, "posix", (BlockNodeFlags) { 0 }, "aio=posix");
