@@ -20,11 +20,9 @@ def ratio(a, b):
     return a / b
 
 
-def polled_share(sleeps, sleeps_without_polling):
-    """The share of the waits that ended by polling: those sleeps per request that polling saved."""
-    if sleeps is None or not sleeps_without_polling:
-        return None
-    return max(0.0, 1 - sleeps / sleeps_without_polling)
+def polled_share(sleeps_per_io):
+    """The share of the requests that were served without a sleep, at least."""
+    return None if sleeps_per_io is None else max(0.0, 1 - sleeps_per_io)
 
 
 class Spread:
