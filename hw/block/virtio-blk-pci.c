@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "block/blockdev.h"
 #include "hw/virtio/virtio-pci.h"
 #include "qapi/block-types.h"
 #include "util/err.h"
@@ -263,6 +264,24 @@ static void limits_apply(VirtioBlkPci *d)
     vb->discard_align_sectors = granularity / VIRTIO_BLK_SECTOR;
 }
 
+/* What the device says counts before what its -drive says. */
+static int on_error(int device, int drive, int otherwise)
+{
+    int policy = device != BLOCKDEV_ON_ERROR_AUTO ? device : drive;
+
+    return policy != BLOCKDEV_ON_ERROR_AUTO ? policy : otherwise;
+}
+
+static void policies_apply(VirtioBlkPci *d)
+{
+    const Drive *drive = blk_drive(d->vb.blk);
+
+    d->rerror = on_error(d->rerror, drive ? drive->rerror : BLOCKDEV_ON_ERROR_AUTO,
+                         BLOCKDEV_ON_ERROR_REPORT);
+    d->werror = on_error(d->werror, drive ? drive->werror : BLOCKDEV_ON_ERROR_AUTO,
+                         BLOCKDEV_ON_ERROR_ENOSPC);
+}
+
 static void disk_settings(VirtioBlkPci *d)
 {
     VirtioBlk *vb = &d->vb;
@@ -284,12 +303,7 @@ static void disk_settings(VirtioBlkPci *d)
     }
     vb->write_cache_default = d->write_cache == ON_OFF_AUTO_AUTO
         ? blk_default_write_cache(vb->blk) : d->write_cache == ON_OFF_AUTO_ON;
-    if (d->rerror == BLOCKDEV_ON_ERROR_AUTO) {
-        d->rerror = BLOCKDEV_ON_ERROR_REPORT;
-    }
-    if (d->werror == BLOCKDEV_ON_ERROR_AUTO) {
-        d->werror = BLOCKDEV_ON_ERROR_ENOSPC;
-    }
+    policies_apply(d);
     limits_apply(d);
 }
 
