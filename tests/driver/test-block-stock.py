@@ -276,6 +276,7 @@ class Killed(WithImage):
     def test_acknowledged_writes_survive(self):
         rounds = 20 if tap.long_run() else 3
         random.seed(SEED)
+        print(f'# TEST_SEED={SEED}')
         for engine, options in Content.ENGINES.items():
             for _ in range(rounds):
                 with self.subTest(engine=engine, seed=SEED):

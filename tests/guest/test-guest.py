@@ -46,7 +46,7 @@ class GuestCase(unittest.TestCase):
             raise unittest.SkipTest('bench-guest.elf was not built')
         if not os.access('/dev/kvm', os.R_OK | os.W_OK):
             raise unittest.SkipTest('/dev/kvm is not there or not for us')
-        print(f'seed {SEED}', file=sys.stderr)
+        print(f'GUEST_SEED={SEED}', file=sys.stderr)
 
     def setUp(self):
         self.folder = tempfile.mkdtemp(prefix='guest-', dir=tap.build_dir())

@@ -19,7 +19,7 @@ class Fuzz(unittest.TestCase):
     def setUp(self):
         self.seed = int(os.environ.get('SEED', random.SystemRandom().randrange(10**6)))
         self.rng = random.Random(self.seed)
-        print(f'seed {self.seed}')
+        print(f'# SEED={self.seed}')
 
     def value(self):
         rng = self.rng
