@@ -41,6 +41,8 @@ bool signals_init(GError **errp)
         sigaction(ends[i], &sa, NULL);
     }
     signal(SIGPIPE, SIG_IGN);
+    /* A write beyond RLIMIT_FSIZE is the request's error, not our end. */
+    signal(SIGXFSZ, SIG_IGN);
     return true;
 }
 
