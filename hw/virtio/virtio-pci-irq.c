@@ -38,6 +38,26 @@ void virtio_pci_queue_interrupt(VirtioPci *v, unsigned i)
     }
 }
 
+/*
+ * The vector of configuration changes stays in use while the driver may want it: what
+ * is raised while it is masked waits in it. Main thread.
+ */
+void virtio_pci_irq_config_update(VirtioPci *v)
+{
+    bool on = pci_msix_enabled(&v->pci) && (v->status & VIRTIO_CONFIG_S_DRIVER_OK);
+    unsigned vector = on ? v->config_vector : VIRTIO_MSI_NO_VECTOR;
+    unsigned old = v->config_used_vector;
+
+    if (vector == old) {
+        return;
+    }
+    v->config_fd = vector != VIRTIO_MSI_NO_VECTOR ? pci_msix_use(&v->pci, vector) : -1;
+    v->config_used_vector = v->config_fd >= 0 ? vector : VIRTIO_MSI_NO_VECTOR;
+    if (old != VIRTIO_MSI_NO_VECTOR) {
+        pci_msix_unuse(&v->pci, old);
+    }
+}
+
 void virtio_pci_config_changed(VirtioPci *v)
 {
     v->config_generation++;
@@ -45,15 +65,11 @@ void virtio_pci_config_changed(VirtioPci *v)
         return;
     }
     trace_virtio_config_changed(v, v->config_generation);
+    virtio_pci_irq_config_update(v);
     if (!pci_msix_enabled(&v->pci)) {
         intx_raise(v, 2);
-    } else if (v->config_vector != VIRTIO_MSI_NO_VECTOR) {
-        int fd = pci_msix_use(&v->pci, v->config_vector);
-
-        if (fd >= 0) {
-            pci_msix_raise(fd);
-            pci_msix_unuse(&v->pci, v->config_vector);
-        }
+    } else if (v->config_fd >= 0) {
+        pci_msix_raise(v->config_fd);
     }
 }
 

@@ -25,6 +25,7 @@ uint64_t virtio_pci_offered(VirtioPci *v);
 
 /* virtio-pci-irq.c */
 void virtio_pci_irq_queue_update(VirtioPci *v, unsigned i);
+void virtio_pci_irq_config_update(VirtioPci *v);
 void virtio_pci_irq_queue_release(VirtioPci *v, unsigned i);
 void virtio_pci_intx_update(void *opaque);
 

@@ -181,6 +181,7 @@ static void common_write(VirtioPci *v, unsigned off, uint64_t value)
         break;
     case VIRTIO_PCI_COMMON_MSIX:
         v->config_vector = value < pci_msix_vectors(&v->pci) ? value : VIRTIO_MSI_NO_VECTOR;
+        virtio_pci_control(v);
         break;
     case VIRTIO_PCI_COMMON_STATUS:
         write_status(v, value);

@@ -127,6 +127,7 @@ static void queues_settle(VirtioPci *v)
         v->driver_ok_done = true;
         v->cls->driver_ok(v);
     }
+    virtio_pci_irq_config_update(v);
     for (unsigned i = 0; i < v->num_queues; i++) {
         VirtioPciQueue *q = &v->queues[i];
 
@@ -164,6 +165,7 @@ static void driver_view_clear(VirtioPci *v)
     v->queue_select = 0;
     v->config_vector = VIRTIO_MSI_NO_VECTOR;
     v->driver_ok_done = false;
+    virtio_pci_irq_config_update(v);
     v->reset_pending = false;
     __atomic_store_n(&v->broken_claimed, false, __ATOMIC_RELAXED);
     __atomic_store_n(&v->broken_why, NULL, __ATOMIC_RELAXED);
@@ -331,6 +333,8 @@ static bool virtio_pci_complete(Object *obj, GError **errp)
     unsigned vectors = v->vectors == VIRTIO_PCI_VECTORS_AUTO ? v->num_queues + 1 : v->vectors;
 
     v->cls = object_class_data(obj->type);
+    v->config_used_vector = VIRTIO_MSI_NO_VECTOR;
+    v->config_fd = -1;
     g_assert(v->num_queues > 0 && v->num_queues <= VIRTIO_PCI_QUEUES_MAX);
     if (!queues_make(v, errp)
         || (vectors > 0 && !pci_msix_init(&v->pci, vectors, VIRTIO_PCI_BAR_MSIX, errp))) {
@@ -356,6 +360,8 @@ void virtio_pci_shut(VirtioPci *v)
         return;
     }
     queues_stop(v);
+    v->status = 0;
+    virtio_pci_irq_config_update(v);
     machine_remove_listener(v->pci.dev.machine, &v->listener);
     g_clear_pointer(&v->control_bh, aio_bh_delete);
     g_clear_pointer(&v->intx_bh, aio_bh_delete);

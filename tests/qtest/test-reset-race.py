@@ -9,47 +9,11 @@ import unittest
 
 import qtest
 import tap
+from virtio import Disk, RINGS
 
-SIZE = 16                       # entries of a queue
-RINGS = 0x100000                # of queue n: RINGS + n * 0x4000
 BUFFERS = 0x200000
 LATENCY_NS = 100_000_000        # so that a reset has something to wait for
 WARM_UP = 3                     # requests after which the thread polls for longer than that
-
-
-class Disk:
-    """virtio-blk-pci in slot 2, driven register by register."""
-
-    def __init__(self, m):
-        self.m = m
-        m.set_config(2 << 3, 4, 6, 2)
-        low, high = m.config(2 << 3, 0x20), m.config(2 << 3, 0x24)
-        self.bar = (high << 32 | low) & ~15
-
-    def reg(self, off, value=None, size=1):
-        if value is None:
-            return self.m.load(self.bar + off, size)
-        return self.m.store(self.bar + off, value, size)
-
-    def negotiate(self):
-        for status in (0, 1, 3):
-            self.reg(0x14, status)
-        self.reg(0x08, 0, 4)
-        self.reg(0x0c, 0, 4)
-        self.reg(0x08, 1, 4)
-        self.reg(0x0c, 1, 4)                    # VIRTIO_F_VERSION_1
-        self.reg(0x14, 11)
-
-    def queue(self, n):
-        self.reg(0x16, n, 2)
-        self.reg(0x18, SIZE, 2)
-        for off, part in ((0x20, 0), (0x28, 0x1000), (0x30, 0x2000)):
-            self.reg(off, RINGS + n * 0x4000 + part, 4)
-            self.reg(off + 4, 0, 4)
-        self.reg(0x1c, 1, 2)
-
-    def kick(self, n):
-        self.reg(0x3000 + 4 * n, n, 2)
 
 
 class ResetRace(unittest.TestCase):

@@ -91,6 +91,8 @@ struct VirtioPci {
     uint64_t features;                  /* accepted */
     uint16_t queue_select;
     uint16_t config_vector;
+    unsigned config_used_vector;        /* of config_fd */
+    int config_fd;                      /* eventfd of that vector; -1: none */
     uint8_t config_generation;
     uint8_t isr;                        /* atomic */
 
