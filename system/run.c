@@ -87,7 +87,10 @@ static gboolean signal_cb(gint fd, GIOCondition cond, gpointer opaque)
     int sig = signals_take(&pid);
 
     if (sig != 0) {
-        report_info("terminating on signal %d from pid %d", sig, pid);
+        const char *name = vm->options->guest_name;
+
+        report_info("%s%sterminating on signal %d from pid %d", name != NULL ? name : "",
+                    name != NULL ? ": " : "", sig, pid);
         machine_request_shutdown(vm->machine, SHUTDOWN_HOST_SIGNAL, 0);
     }
     return G_SOURCE_CONTINUE;
