@@ -4,9 +4,11 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from types import SimpleNamespace
 from unittest import mock
@@ -407,10 +409,47 @@ class Command(unittest.TestCase):
         self.assertEqual(run.returncode, 0)
         self.assertEqual(len(run.stdout.splitlines()), len(cases.ALL))
 
-    def test_a_small_run_measures_without_stock(self):
+    def need_kvm(self):
         tap.binary('qemu-system-x86_64')
         if not os.access('/dev/kvm', os.R_OK | os.W_OK):
             self.skipTest('/dev/kvm is not there or not for us')
+
+    def test_ended_from_outside_it_leaves_nothing_behind(self):
+        self.need_kvm()
+        with tempfile.TemporaryDirectory(dir=tap.build_dir()) as folder:
+            out = os.path.join(folder, 'out.json')
+            env = {**os.environ, 'BUILD_DIR': tap.build_dir(), 'BENCH': 'quick',
+                   'BENCH_TMPFS': folder, 'BENCH_DISK': folder}
+            with subprocess.Popen([os.path.join(tap.source_dir(), 'scripts', 'bench'), '--stock',
+                                   'none', '--only', 'null-d1-*', '--seconds', '60', '--out', out],
+                                  env=env, stdout=subprocess.DEVNULL) as process:
+                children = f'/proc/{process.pid}/task/{process.pid}/children'
+                deadline = time.monotonic() + 60
+                while not self.stopped_children(children) and time.monotonic() < deadline:
+                    time.sleep(0.05)
+                found = self.stopped_children(children)
+                process.terminate()
+                self.assertEqual(process.wait(60), 128 + signal.SIGTERM)
+            self.assertTrue(found)
+            self.assertEqual(os.listdir(folder), [])
+            self.assertFalse([pid for pid in found if os.path.exists(f'/proc/{pid}')])
+
+    @staticmethod
+    def stopped_children(path):
+        """Processes below that wait for their turn."""
+        stopped = []
+        try:
+            with open(path, encoding='ascii') as f:
+                for pid in f.read().split():
+                    with open(f'/proc/{pid}/stat', encoding='ascii', errors='replace') as stat:
+                        if stat.read().rpartition(')')[2].split()[0] == 'T':
+                            stopped.append(pid)
+        except OSError:
+            pass
+        return stopped
+
+    def test_a_small_run_measures_without_stock(self):
+        self.need_kvm()
         with tempfile.NamedTemporaryFile() as out:
             run = self.bench('--stock', 'none', '--only', 'null*-d1-*', '--pairs', '1',
                              '--seconds', '0.1', '--out', out.name, BENCH='quick')
