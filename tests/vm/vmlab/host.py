@@ -91,7 +91,6 @@ def nested_tools():
 
 START = """#!/bin/sh
 # First process on the test host's root disk. Reports go to the second serial port.
-mount -t tmpfs tmp /tmp
 mkdir -p /logs /scratch
 # A guest may be given more memory than we have; it will not use it.
 echo 1 >/proc/sys/vm/overcommit_memory
