@@ -25,7 +25,8 @@ static void req_finish(VirtioBlkReq *req, uint8_t status)
     uint32_t len = 1 + (status == VIRTIO_BLK_S_OK ? req->in_len : 0);
 
     trace_virtio_blk_req_complete(q->vb, req, status);
-    *req->status = status;
+    /* Published with the used index, but a driver may watch it before. */
+    __atomic_store_n(req->status, status, __ATOMIC_RELEASE);
     virtqueue_push(&q->vq, req->elem.head, len);
     trace_virtqueue_fill(&q->vq, req, req->elem.head, len);
     req->next = q->pool;

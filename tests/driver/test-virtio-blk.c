@@ -617,7 +617,7 @@ static void *runner_thread(void *opaque)
             }
         }
         __atomic_store_n(status, 0xff, __ATOMIC_RELAXED);
-        d->avail->ring[n % QSIZE] = n % RUNNER_CHAINS * 2;
+        __atomic_store_n(&d->avail->ring[n % QSIZE], n % RUNNER_CHAINS * 2, __ATOMIC_RELAXED);
         __atomic_store_n(&d->avail->idx, n + 1, __ATOMIC_RELEASE);
     }
     return NULL;
