@@ -95,6 +95,47 @@ static bool ioeventfd_hit(const VmIoEventFd *e, VmSpace space, uint64_t addr, ui
            (!e->match || e->data == value);
 }
 
+/*
+ * As a CPU: whole where it is aligned, stores released and loads acquired (x86), since
+ * devices watch this memory in other threads.
+ */
+static void ram_store(void *ram, uint64_t value, unsigned size)
+{
+    bool whole = (uintptr_t)ram % size == 0;
+
+    if (whole && size == 8) {
+        __atomic_store_n((uint64_t *)ram, value, __ATOMIC_RELEASE);
+    } else if (whole && size == 4) {
+        __atomic_store_n((uint32_t *)ram, value, __ATOMIC_RELEASE);
+    } else if (whole && size == 2) {
+        __atomic_store_n((uint16_t *)ram, value, __ATOMIC_RELEASE);
+    } else {
+        for (unsigned i = 0; i < size; i++) {
+            __atomic_store_n((uint8_t *)ram + i, value >> (8 * i), __ATOMIC_RELEASE);
+        }
+    }
+}
+
+static uint64_t ram_load(const void *ram, unsigned size)
+{
+    bool whole = (uintptr_t)ram % size == 0;
+    uint64_t value = 0;
+
+    if (whole && size == 8) {
+        return __atomic_load_n((const uint64_t *)ram, __ATOMIC_ACQUIRE);
+    }
+    if (whole && size == 4) {
+        return __atomic_load_n((const uint32_t *)ram, __ATOMIC_ACQUIRE);
+    }
+    if (whole && size == 2) {
+        return __atomic_load_n((const uint16_t *)ram, __ATOMIC_ACQUIRE);
+    }
+    for (unsigned i = 0; i < size; i++) {
+        value |= (uint64_t)__atomic_load_n((const uint8_t *)ram + i, __ATOMIC_ACQUIRE) << (8 * i);
+    }
+    return value;
+}
+
 void qtest_guest_write(QtestVm *q, VmSpace space, uint64_t addr, uint64_t value, unsigned size)
 {
     const VmConfig *cfg = &q->vm.config;
@@ -102,7 +143,7 @@ void qtest_guest_write(QtestVm *q, VmSpace space, uint64_t addr, uint64_t value,
     uint64_t one = 1;
 
     if (ram != NULL) {
-        memcpy(ram, &value, size);
+        ram_store(ram, value, size);
         return;
     }
     for (unsigned i = 0; i < q->ioeventfds->len; i++) {
@@ -126,11 +167,9 @@ uint64_t qtest_guest_read(QtestVm *q, VmSpace space, uint64_t addr, unsigned siz
 {
     const VmConfig *cfg = &q->vm.config;
     const void *ram = space == VM_MMIO ? qtest_ram(q, addr, size) : NULL;
-    uint64_t value = 0;
 
     if (ram != NULL) {
-        memcpy(&value, ram, size);
-        return value;
+        return ram_load(ram, size);
     }
     return space == VM_PIO ? cfg->exits->pio_read(cfg->machine, addr, size) :
            cfg->exits->mmio_read(cfg->machine, addr, size);
