@@ -27,6 +27,7 @@ fio                   fio                 Linux guests: reads and writes with ch
 e2fsprogs             -                   Linux guests: root disk of the emulated test host
 qemu-utils            qemu-img            tests: what another program finds in our images
 strace                strace              tests: system calls counted
+valgrind              valgrind            bench: instructions per request
 qemu-system-x86       qemu-system-x86_64  emulated test host; bench: what we compare with
 '
 
